@@ -91,7 +91,8 @@ def test_every_make_target_of_the_readme_exists() -> None:
 @pytest.mark.slow
 def test_wheel_holds_what_it_must(tmp_path: Path) -> None:
     built = subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)],
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=ROOT,
         capture_output=True,
         text=True,
     )
