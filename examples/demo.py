@@ -1,8 +1,9 @@
 """Two image filters on a photograph: jlkern tunes them on their first call, and remembers.
 
-A bilateral filter (smooths, keeps edges) and a Sobel filter (finds edges), written for KernelAbstractions.jl, run on the
-photograph of a temple that scikit-learn ships. Both are tuned over the shape of a work-group and over how many pixels a
-work-item takes. Run it twice: the second time nothing is tuned, the configurations come from the memo of the first run.
+A bilateral filter (smooths, keeps edges) and a Sobel filter (finds edges), written for KernelAbstractions.jl, run on
+the photograph of a temple that scikit-learn ships. Both are tuned over the shape of a work-group and over how many
+pixels a work-item takes. Run it twice: the second time nothing is tuned, the configurations come from the memo of the
+first run.
 
     python examples/demo.py            the filtered pictures are in demo-output/ afterwards
     python examples/demo.py --fresh    forget what was tuned, tune anew
