@@ -369,7 +369,7 @@ def make_workgroup(option: object, names: Iterable[str]) -> Workgroup:
     Arguments
     ---------
     option: the decorator's `workgroup=`: a callable of tunables, or ints and tunables' names (one, or a tuple); None
-        turns the names off; `UNSET` goes by them: `block` (int or tuple), else `block_size_x/_y/_z` (missing ones are 1).
+        turns the names off; `UNSET` goes by them: `block` (int or tuple), else `block_size_x/_y/_z` (missing: 1).
     names: the tunables' names.
 
     Raises
