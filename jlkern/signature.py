@@ -1,7 +1,7 @@
-"""What the arguments of a call are, as far as compiled code depends on it: types, dimensions and layouts, no values or shapes.
+"""What the arguments of a call are, as far as compiled code depends on it: types, dimensions, layouts; no values or shapes.
 
-`classify` is the gate that every argument passes before anything is compiled or launched: what it lets through, an engine can
-read; everything else is an `ArgumentError` that says what to pass instead.
+`classify` is the gate that every argument passes before anything is compiled or launched: what it lets through, an
+engine can read; everything else is an `ArgumentError` that says what to pass instead.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ PYTHON_SCALARS: dict[type, str] = {bool: "bool", int: "int64", float: "float64",
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
-# --- the kinds of argument ----------------------------------------------------------------------------------------------
+# --- the kinds of argument --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayArg:
-    """An array: "F" is column-major contiguous (and every contiguous array of 0 or 1 dimensions), "C" row-major, "S" strided."""
+    """An array: "F" is column-major contiguous (and any contiguous one of 0 or 1 dimensions), "C" row-major, "S" strided."""
 
     dtype: str
     ndim: int
@@ -110,7 +110,7 @@ def _kind(value: ValValue) -> str:
     return type(value).__name__
 
 
-# --- what users write for arguments that are no array or number -----------------------------------------------------------
+# --- what users write for arguments that are no array or number -------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Val:
     def __post_init__(self) -> None:
         if not _is_constant(self.value):
             raise ArgumentError(
-                f"Val({self.value!r}): a Val holds a bool, int, float, str or a tuple of these, not {_kind_of(self.value)}"
+                f"Val({self.value!r}): a Val holds a bool, int, float, str or tuple of these, not {_kind_of(self.value)}"
             )
 
 
@@ -210,7 +210,7 @@ class Array:
         return np.empty(self.shape, self.dtype, order="F" if self.order == "F" else "C")
 
 
-# --- the gate -----------------------------------------------------------------------------------------------------------
+# --- the gate ---------------------------------------------------------------------------------------------------------
 
 
 def classify(name: str, value: object) -> ArgType:
@@ -284,54 +284,34 @@ def check_written(name: str, value: object) -> None:
         )
 
 
-def convert(name: str, value: object, dtype: str) -> np.generic | bool:
-    """Convert an argument to its parameter's annotated scalar type, as `a: np.float32` asks.
-
-    Raises
-    ------
-    ArgumentError
-        The value is not a number, or does not fit the type (ints out of range, complex to real, fractions to int).
-    """
-    kind = np.dtype(dtype)
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value[()]
-    if not isinstance(value, (bool, int, float, complex, np.number, np.bool_)):
-        raise ArgumentError(f"argument {name!r}: annotated as {dtype}, so it must be a number, not {_kind_of(value)}")
-    try:
-        if kind.kind in "iu":
-            exact = int(value)  # type: ignore[arg-type]
-            if exact != value or not np.iinfo(kind).min <= exact <= np.iinfo(kind).max:
-                raise ValueError
-            return kind.type(exact)  # type: ignore[no-any-return]
-        if kind.kind == "b" and value not in (0, 1):
-            raise ValueError
-        if kind.kind != "c" and isinstance(value, (complex, np.complexfloating)):
-            raise ValueError
-        with np.errstate(over="ignore"):
-            return kind.type(value)  # type: ignore[no-any-return]
-    except (ValueError, OverflowError, TypeError):
-        raise ArgumentError(f"argument {name!r}: {value!r} does not fit {dtype}, the type in the annotation") from None
-
-
-def plain_scalar_dtype(annotation: object) -> str | None:
-    """Return the dtype that an annotation converts to (`np.float32`, `float`, `np.dtype("int8")`, or their text), else None."""
-    if isinstance(annotation, str):
-        name = annotation.strip().removeprefix("np.").removeprefix("numpy.")
-        if name in DTYPES:
-            return name
-        return {"float": "float64", "int": "int64", "complex": "complex128", "bool_": "bool"}.get(name)
-    if isinstance(annotation, np.dtype):
-        return annotation.name if annotation.name in DTYPES else None
-    if isinstance(annotation, type):
-        if annotation in PYTHON_SCALARS:
-            return PYTHON_SCALARS[annotation]
-        if issubclass(annotation, np.generic) and annotation not in (np.generic, np.number):
-            try:
-                name = np.dtype(annotation).name
-            except TypeError:
-                return None
-            return name if name in DTYPES else None
+def scalar_dtype(kind: object) -> str | None:
+    """Return the dtype name of a scalar class or dtype that a kernel can take, as `np.float32` or `float`, else None."""
+    if isinstance(kind, np.dtype):
+        return kind.name if kind.name in DTYPES and kind.isnative else None
+    if not isinstance(kind, type):
+        return None
+    if kind in PYTHON_SCALARS:
+        return PYTHON_SCALARS[kind]
+    # abstract classes such as np.floating are no type for a kernel, and np.dtype() of them warns
+    if issubclass(kind, np.generic) and kind not in _ABSTRACT:
+        name = np.dtype(kind).name
+        return name if name in DTYPES else None
     return None
+
+
+_ABSTRACT = frozenset(
+    {
+        np.generic,
+        np.number,
+        np.integer,
+        np.signedinteger,
+        np.unsignedinteger,
+        np.inexact,
+        np.floating,
+        np.complexfloating,
+    }
+    | {np.flexible, np.character}
+)
 
 
 def _classify_array(name: str, value: np.ndarray[Any, Any]) -> ArrayArg:
@@ -373,7 +353,7 @@ def _classify_item(name: str, item: object) -> ArgType:
 
 
 def _classify_type(name: str, value: type) -> TypeArg:
-    dtype = plain_scalar_dtype(value)
+    dtype = scalar_dtype(value)
     if dtype is None:
         raise ArgumentError(f"argument {name!r}: {value.__name__} is no number type; pass one such as np.float32")
     return TypeArg(dtype)
@@ -410,7 +390,7 @@ def _advice(value: object) -> str:
     if isinstance(value, (list, range)):
         return f"a {type(value).__name__} is no array; pass np.array(...) of it, or a tuple for a few numbers"
     if isinstance(value, (str, bytes)):
-        return "text is no argument for a kernel; pass jlkern.julia(name) for a Julia function, jlkern.Val(text) for a Symbol"
+        return "text is no argument; pass jlkern.julia(name) for a Julia function, jlkern.Val(text) for a Symbol"
     if isinstance(value, tuple):
         return f"a {type(value).__name__} is a tuple of another kind; pass tuple(...) of it"
     for kind in PYTHON_SCALARS:

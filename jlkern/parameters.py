@@ -1,0 +1,172 @@
+"""The Python side of a kernel's parameters: names, defaults, annotations that convert, and the signature users see."""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Union, get_args, get_origin
+
+import numpy as np
+
+from jlkern.errors import ArgumentError, SignatureError
+from jlkern.signature import scalar_dtype
+
+RESERVED = ("ndrange", "config")
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The parameters of a kernel in order. `converts` maps a name to the dtype that its annotation asks for."""
+
+    names: tuple[str, ...]
+    signature: inspect.Signature
+    converts: Mapping[str, str]
+
+    def full_signature(self) -> inspect.Signature:
+        """Return the signature with the keywords that every call takes."""
+        extra = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in RESERVED]
+        return self.signature.replace(parameters=[*self.signature.parameters.values(), *extra])
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return the arguments of a call in order, defaults filled in. Raises `TypeError` as a Python function does."""
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return tuple(bound.arguments[name] for name in self.names)
+
+    def convert(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the arguments with annotated scalars converted."""
+        if not self.converts:
+            return args
+        return tuple(
+            convert(name, value, self.converts[name]) if name in self.converts else value
+            for name, value in zip(self.names, args, strict=True)
+        )
+
+
+def parameters_of(function: Callable[..., Any]) -> Parameters:
+    """Return the parameters of a decorated Python function.
+
+    Raises
+    ------
+    SignatureError
+        `*args` or `**kwargs`, or a parameter named like a keyword of every call.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        raise SignatureError(f"{function!r} has no signature to take the parameters from") from None
+    where = getattr(function, "__qualname__", repr(function))
+    for name, parameter in signature.parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise SignatureError(f"{where} takes {parameter}; name every data parameter of the kernel, in order")
+        if name in RESERVED:
+            raise SignatureError(
+                f"{where}: every call takes the keyword {name}=, so no parameter may be named {name!r}"
+            )
+    names = tuple(signature.parameters)
+    converts = {
+        name: dtype
+        for name, parameter in signature.parameters.items()
+        if parameter.annotation is not parameter.empty
+        and (dtype := _conversion(parameter.annotation, function)) is not None
+    }
+    return Parameters(names, signature, converts)
+
+
+def parameters_named(names: tuple[str | None, ...]) -> Parameters:
+    """Return parameters with Julia's names; one that is no identifier in Python becomes `arg1`, `arg2`, ..."""
+    chosen: list[str] = []
+    for place, name in enumerate(names, 1):
+        usable = (
+            name is not None
+            and name.isidentifier()
+            and not keyword.iskeyword(name)
+            and unicodedata.normalize("NFKC", name) == name
+            and name not in chosen
+        )
+        chosen.append(name if usable and name is not None else f"arg{place}")
+    for name in chosen:
+        if name in RESERVED:
+            raise SignatureError(
+                f"every call takes the keyword {name}=, so no parameter may be named {name!r}; "
+                "rename it in the source, or decorate a Python function that gives it another name"
+            )
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return Parameters(tuple(chosen), inspect.Signature([inspect.Parameter(name, kind) for name in chosen]), {})
+
+
+def convert(name: str, value: object, dtype: str) -> Any:
+    """Convert an argument to its parameter's annotated scalar type, as `a: np.float32` asks.
+
+    Raises
+    ------
+    ArgumentError
+        The value is not a number, or does not fit the type (ints out of range, complex to real, fractions to int).
+
+    >>> convert("a", 0.5, "float32")
+    np.float32(0.5)
+    """
+    kind = np.dtype(dtype)
+    if isinstance(value, np.ndarray) and value.ndim == 0 and not isinstance(value, np.ma.MaskedArray):
+        value = value[()]
+    if not isinstance(value, (bool, int, float, complex, np.number, np.bool_)):
+        raise ArgumentError(f"argument {name!r}: annotated as {dtype}, so it must be a number, not {value!r:.60}")
+    try:
+        if kind.kind in "iu":
+            exact = int(value)  # type: ignore[arg-type]
+            if exact != value or not np.iinfo(kind).min <= exact <= np.iinfo(kind).max:
+                raise ValueError
+            return kind.type(exact)
+        if kind.kind == "b" and value not in (0, 1):
+            raise ValueError
+        if kind.kind != "c" and isinstance(value, (complex, np.complexfloating)):
+            raise ValueError
+        with np.errstate(over="ignore"):
+            return kind.type(value)
+    except (ValueError, OverflowError, TypeError):
+        raise ArgumentError(f"argument {name!r}: {value!r} does not fit {dtype}, the type in the annotation") from None
+
+
+def _conversion(annotation: object, function: Callable[..., Any]) -> str | None:
+    """Return the dtype that an annotation converts to, else None.
+
+    Only NumPy's scalar classes and dtypes convert, alone or in a union with Python's numbers (`np.float32 | float`):
+    `float` and `int` are how type checkers spell "a number", and converting to them would widen a NumPy scalar.
+    """
+    members = _members(annotation, function)
+    numpy = [m for m in members if (isinstance(m, type) and issubclass(m, np.generic)) or isinstance(m, np.dtype)]
+    others = [m for m in members if not any(m is n for n in numpy)]
+    if len(numpy) != 1 or not all(m in (bool, int, float, complex) for m in others):
+        return None
+    return scalar_dtype(numpy[0])
+
+
+def _members(annotation: object, function: Callable[..., Any]) -> list[object]:
+    """Return what an annotation names, a union split up. Text is looked up name by name, never evaluated."""
+    if isinstance(annotation, str):
+        return [_look_up(part.strip(), function) for part in annotation.split("|")]
+    if get_origin(annotation) is Union or type(annotation).__name__ == "UnionType":
+        return list(get_args(annotation))
+    return [annotation]
+
+
+def _look_up(text: str, function: Callable[..., Any]) -> object:
+    first, *rest = text.split(".")
+    scope = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
+    try:
+        found = scope[first].cell_contents if first in scope else _global(first, function)
+        for name in rest:
+            found = getattr(found, name)
+    except (AttributeError, KeyError, ValueError):
+        return None
+    return found
+
+
+def _global(name: str, function: Callable[..., Any]) -> Any:
+    namespace = function.__globals__
+    if name in namespace:
+        return namespace[name]
+    return {"bool": bool, "int": int, "float": float, "complex": complex}[name]
