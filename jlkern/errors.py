@@ -110,3 +110,11 @@ class TuningError(JlkernError):
 
 class WrongThreadError(JlkernError):
     """Julia was called from a thread that does not own it."""
+
+
+class MemoWarning(UserWarning):
+    """The memo can not be kept on disk; work goes on in memory."""
+
+
+class TuningWarning(UserWarning):
+    """Something about a tuning run that its user should know."""

@@ -1,6 +1,6 @@
 """What a remembered result belongs to, as stable text: everything that a new result would depend on, and nothing else.
 
-Value lists, restrictions and other callables are not in the key: what is remembered is checked against them when it is read.
+Value lists, restrictions and other callables are not in the key: what is remembered is checked against them when read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class MemoKey:
     source: the source's digest.
     tunables: for each tunable its name and how it reaches the source, as `("block", "const")` or `("N", "val 1")`.
     signature: per argument its type as text, with dtype, dimensions and layout class.
-    shapes: named parts that stand for the shapes: each array's shape and the ndrange, or their bucket, or what `key=` gave.
+    shapes: named parts that stand for the shapes: each array's and the ndrange, or their bucket, or what `key=` gave.
     environment: the engine's, at the time of the measurement.
     options: whatever else changes the compiled code, as `("check_bounds", True)`.
     """

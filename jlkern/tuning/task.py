@@ -39,13 +39,13 @@ class TuneSettings:
 
     Arguments
     ---------
-    strategy: a Kernel Tuner strategy's name, or an object with its `tune(searchspace, runner, tuning_options)`; None picks.
+    strategy: a Kernel Tuner strategy's name, or an object with `tune(searchspace, runner, tuning_options)`; None picks.
     strategy_options: the strategy's options.
     effort: `"quick"` is at most 60 evaluations and 30 s, `"full"` has no limit; the next two override it.
     max_evals, time_limit: evaluations and seconds at most.
     seed: makes the search's choices repeatable.
     compare: per output, a function whose results must agree instead, or None to ignore the output.
-    reference: a function of the kernel's arguments that fills the outputs, or returns them (an array, or a dict by name).
+    reference: a function of the kernel's arguments that fills the outputs, or returns them (an array, or a dict).
     tolerance: relative, or (relative, absolute); or a mapping of outputs to these.
     on_busy: when another process tunes this key: `"wait"` for its winner, or use the `"default"` at once.
     wait_limit: seconds to wait at most.
@@ -118,7 +118,7 @@ class TuneTask:
 
 @dataclass(frozen=True)
 class Trial:
-    """One configuration's fate: `seconds` is a median per launch, `spread` its relative spread, None where not measured."""
+    """One configuration's fate: `seconds` is a median per launch, `spread` a relative one; None where not measured."""
 
     config: Config
     status: Status
@@ -138,8 +138,8 @@ class Trial:
 class TuneResult:
     """What a tuning run found.
 
-    `trials` holds every configuration that was tried or known, trial 1 (the default) first. `speedup` is the default's time
-    over the best's, both from the final interleaved rounds, or None where the default could not be measured.
+    `trials` holds every configuration that was tried or known, trial 1 (the default) first. `speedup` is the default's
+    time over the best's, both from the final interleaved rounds, or None where the default could not be measured.
     """
 
     best: Config
