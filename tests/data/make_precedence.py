@@ -3,48 +3,47 @@
     JULIA=julia python tests/data/make_precedence.py
 
 With the package JuliaSyntax (the parser of Julia 1.10 and newer) on Julia's load path, every expression is read by it
-too; only expressions on which both agree become rows, and `changed` holds the others. Without it `changed` is empty, and
+too; only expressions on which both agree become rows, `changed` holds the others. Without it `changed` is empty, and
 rows made with an old Julia may be out of date. Julia 1.5 and 1.10 were seen to differ on: `2√x`, `2a :: 3b`, `-2 :: b`,
 `-2 -> b`, `.--a`, `a .&& b`, `[a;; b]`, `a<--b`, `a .. b...`, `import A as b`, and on operators added since.
 
 `precedence.txt` holds the expressions written by hand; the others are made below, in a fixed order.
 
-The file: ``{"julia": version, "rows": [[text, sexpr], ...], "errors": [text, ...], "changed": [[text, old, today], ...]}``.
-`errors` are texts that no parser takes; in `changed`, `old` or `today` may be ``error``.
+The file is an object: `julia` is the version; `rows` are `[text, sexpr]`; `errors` are texts that no parser takes;
+`changed` are `[text, old, today]`, of which one may be `error`.
 
-The s-expressions
------------------
-``(head child child ...)``, one space between children, heads and children as in Julia's `Expr`, with line numbers dropped:
+The s-expressions are `(head child child ...)`, one space between children, heads and children as in Julia's `Expr`,
+with line numbers dropped and these simplifications:
 
-======================================  ==============================================================================
-``f(a, b)``, ``a + b``, ``-a``          ``(call f a b)`` ``(call + a b)`` ``(call - a)``; flat: ``(call + a b c)``;
-                                        ``2x`` is ``(call * 2 x)``, ``a:b:c`` ``(call : a b c)``, ``a => b`` ``(call => a b)``
-``f(a, b = 1; c = 2)``                  ``(call f a (kw b 1) (kw c 2))``: keywords last, wherever they were written
-``f.(a)``, ``a .+ b``, ``.-a``          ``(dotcall f a)`` ``(dotcall + a b)`` ``(dotcall - a)``, nested, never flat
-``a < b <= c``, ``a .< b .< c``         ``(comparison a < b <= c)`` ``(comparison a .< b .< c)``; only with two or more
-``a && b``, ``a || b``                  ``(&& a b)`` ``(|| a b)``, to the right: ``(&& a (&& b c))``
-``T <: S``, ``x::T``, ``::T``, ``a'``   ``(<: T S)`` ``(:: x T)`` ``(:: T)`` ``(' a)``
-``a[i, end]``, ``a[:, 1]``, ``a.b``     ``(ref a i end)`` ``(ref a : 1)`` ``(. a b)``
-``a...``, ``T{N}``, ``A where {T, S}``  ``(... a)`` ``(curly T N)`` ``(where A T S)``
-``a, b`` / ``(a, b)``, ``(a = 1,)``     ``(tuple a b)`` ``(tuple (= a 1))``; ``()`` is ``(tuple)``
-``[a, b]``, ``[a b; c d]``              ``(vect a b)`` ``(vcat (row a b) (row c d))``; ``[a b]`` ``(hcat a b)``, ``[a; b]`` ``(vcat a b)``
-``a = b``, ``a += b``, ``a .= b``       ``(= a b)`` ``(+= a b)`` ``(.= a b)``
-``a ? b : c``, ``if``/``elseif``        ``(if a b c)``; long form with blocks: ``(if a (block b) (if c (block d) (block e)))``
-``for i in r, j = s``                   ``(for (block (= i r) (= j s)) (block ...))``; one binding: ``(for (= i r) (block ...))``
-``while``, ``begin``, ``(a; b)``        ``(while c (block ...))`` ``(block ...)`` ``(block a b)``
-``let a = 1, b``                        ``(let (block (= a 1) b) (block ...))``, a block for one binding too
-``x -> e``, ``f(a) do x; e end``        ``(-> (tuple x) e)`` ``(call f (-> (tuple x) e) a)``: parameters always a tuple, the function
-                                        first, a body of one statement bare, another one ``(block ...)``
-``f(x) = e``, ``function f(x) e end``   both ``(function (call f x) (block e))``; the signature may be ``(where (:: (call f ...) R) T)``;
-                                        defaults are ``(kw x 1)`` in place, keywords ``(parameters (kw x 1))`` at the end
-``struct S{T} <: A x::T end``           ``(struct (<: (curly S T) A) (block (:: x T)))``, ``(mutable ...)`` for a mutable one
-``@m a b``, ``@m(a, b)``, ``M.@m a``    ``(macrocall @m a b)`` ``(macrocall M.@m a)``
-``return``, ``break``, ``const a = 1``  ``(return nothing)`` ``(break)`` ``(continue)`` ``(const (= a 1))`` ``(local a b)``
-numbers                                 Int64 and Float64 as Python writes them (``1`` ``1e-05``), ``true`` ``false``, others
-                                        ``UInt8(1)`` ``Int128(5)`` ``Float32(0.5)`` in decimal; ``Float32`` holds the rounded value,
-                                        written as Python writes that float; ``-1`` and ``-1.0`` are literals, ``-x`` is a call
-text                                    ``"a"`` with ``\\"``, ``\\\\`` and ``\\n`` escaped, ``Char(97)``, ``(string "a" x)``, ``(quote a)`` for ``:a``
-======================================  ==============================================================================
+- Calls: `f(a, b)`, `a + b`, `-a` are `(call f a b)`, `(call + a b)`, `(call - a)`; `a + b + c` and `a * b * c` are flat:
+  `(call + a b c)`; `2x` is `(call * 2 x)`, `a:b:c` is `(call : a b c)`, `a => b` is `(call => a b)`.
+- Keywords come last, wherever they were written: `f(a, b = 1; c = 2)` is `(call f a (kw b 1) (kw c 2))`.
+- Broadcasts: `f.(a)`, `a .+ b`, `.-a` are `(dotcall f a)`, `(dotcall + a b)`, `(dotcall - a)`, nested, never flat.
+- Comparisons are calls, chains of two or more are flat: `(comparison a < b <= c)`, `(comparison a .< b .< c)`.
+- `a && b && c` is `(&& a (&& b c))`, and `||` likewise.
+- `T <: S`, `x::T`, `::T`, `a'` are `(<: T S)`, `(:: x T)`, `(:: T)`, `(' a)`.
+- `a[i, end]`, `a[:, 1]`, `a.b` are `(ref a i end)`, `(ref a : 1)`, `(. a b)`.
+- `a...`, `T{N}`, `A where {T, S}` are `(... a)`, `(curly T N)`, `(where A T S)`.
+- `(a, b)` and `a, b` are `(tuple a b)`, `(a = 1,)` is `(tuple (= a 1))`, `()` is `(tuple)`.
+- `[a, b]`, `[a b]`, `[a; b]`, `[a b; c d]` are `(vect a b)`, `(hcat a b)`, `(vcat a b)`, `(vcat (row a b) (row c d))`.
+- `a = b`, `a += b`, `a .= b`, `a .+= b` are `(= a b)`, `(+= a b)`, `(.= a b)`, `(.+= a b)`.
+- `a ? b : c` is `(if a b c)`; the long form has blocks: `(if a (block b) (if c (block d) (block e)))` with `elseif`.
+- `for i in r, j = s` is `(for (block (= i r) (= j s)) (block ...))`, with one binding `(for (= i r) (block ...))`.
+- `while` is `(while c (block ...))`; `begin` and `(a; b)` are `(block a b)`.
+- `let a = 1, b` is `(let (block (= a 1) b) (block ...))`, with a block for one binding too.
+- `x -> e` is `(-> (tuple x) e)`: parameters are a tuple always, a body of one statement is bare, another is a block.
+- `f(a) do x; e end` is `(call f (-> (tuple x) e) a)`.
+- `f(x) = e` and `function f(x) e end` are `(function (call f x) (block e))`; the signature may be wrapped, as in
+  `(where (:: (call f x) R) T)`; defaults are `(kw x 1)` in place, keywords `(parameters (kw x 1))` at its end.
+- `struct S{T} <: A x::T end` is `(struct (<: (curly S T) A) (block (:: x T)))`, a mutable one `(mutable ...)`.
+- `@m a b` and `@m(a, b)` are `(macrocall @m a b)`, `M.@m a` and `@M.m a` are `(macrocall M.@m a)`.
+- `return a`, `return`, `break`, `continue` are `(return a)`, `(return nothing)`, `(break)`, `(continue)`;
+  `const a = 1` is `(const (= a 1))`, `local a, b` is `(local a b)`.
+- Int64 and Float64 are as Python writes them, Bool is `true` or `false`; other numbers name their type and are decimal:
+  `UInt8(1)`, `Float32(0.5)`, the latter being the rounded value as Python writes it (`0.1f0` is
+  `Float32(0.10000000149011612)`). `-1` and `-1.0` are literals, `-x`, `-0x1` and `- 1` are calls.
+- Strings are in double quotes, with backslash, double quote and line break escaped; `"a$x"` is `(string "a" x)`;
+  `'a'` is `Char(97)`, `:a` is `(quote a)`.
 """
 
 from __future__ import annotations
@@ -72,29 +71,7 @@ BINARY = (
     + "^ .^ ↑".split()
     + ["::", "→", "where"]
 )
-CLASSES = [
-    "=",
-    "+=",
-    "=>",
-    "->",
-    "||",
-    "&&",
-    "==",
-    "<",
-    "|>",
-    ":",
-    "+",
-    "-",
-    "|",
-    "*",
-    "÷",
-    "&",
-    "<<",
-    "^",
-    "::",
-    ".+",
-    "→",
-]
+CLASSES = "= += => -> || && == < |> : + - | * ÷ & << ^ :: .+ →".split()
 UNARY = ["-", "+", "!", "~", "√", "∛", "¬", ".-", "<:", "::", "&", ":"]
 
 
@@ -104,17 +81,14 @@ def by_hand() -> list[str]:
     return [line.replace("⏎", "\n") for line in lines]
 
 
-def spaced(op: str) -> str:
-    return f" {op} "
-
-
 def pairs() -> Iterator[str]:
+    """Every two binary operators in a row, and every one in a few surroundings."""
     for first, second in product(BINARY, BINARY):
-        yield f"a{spaced(first)}b{spaced(second)}c"
+        yield f"a {first} b {second} c"
     for first, second in product(BINARY, ASSIGN):
-        yield f"a{spaced(second)}b{spaced(first)}c"
+        yield f"a {second} b {first} c"
     for first, second in product(BINARY, ["=", "+=", ".="]):
-        yield f"a{spaced(first)}b{spaced(second)}c"
+        yield f"a {first} b {second} c"
     for op in BINARY:
         yield f"a{op}b" if op.strip(".").isascii() is False or not op.isalpha() else f"a {op} b"
         yield f"(a {op} b) {op} c"
@@ -130,12 +104,14 @@ def pairs() -> Iterator[str]:
 
 
 def triples() -> Iterator[str]:
+    """A quarter of all threes of operators, one of each precedence."""
     for first, second, third in product(CLASSES, repeat=3):
         if len({first, second, third}) == 3 and random.Random(f"{first} {second} {third}").random() < 0.25:
             yield f"a {first} b {second} c {third} d"
 
 
 def unaries() -> Iterator[str]:
+    """Prefix operators, numbers before names and suffixes beside every operator."""
     for unary, op in product(UNARY, [*BINARY, "=", "+="]):
         yield f"{unary}a {op} b"
         yield f"a {op} {unary}b"
@@ -161,25 +137,7 @@ def unaries() -> Iterator[str]:
 def anything() -> Iterator[str]:
     """Random expressions: seeded by text, so the same on every run."""
     dice = random.Random("precedence")
-    atoms = [
-        "a",
-        "b",
-        "x",
-        "y",
-        "n",
-        "i",
-        "1",
-        "2",
-        "0.5",
-        "1f0",
-        "0x01",
-        "a[i]",
-        "x[i, j]",
-        "f(x)",
-        "g(x, y)",
-        "p.q",
-        "(a, b)",
-    ]
+    atoms = "a;b;x;y;n;i;1;2;0.5;1f0;0x01;a[i];x[i, j];f(x);g(x, y);p.q;(a, b)".split(";")
     common = "+ - * / ÷ % ^ & | ⊻ << >> >>> == != < <= ≤ ≠ && || : + - * / .+ .* =>".split()
 
     def grow(depth: int) -> str:
@@ -217,6 +175,7 @@ def python_floats(sexpr: str) -> str:
 
 
 def main() -> None:
+    """Ask Julia and write the file; `-v` lists what has no form."""
     julia = os.environ.get("JULIA", "julia")
     call = [julia, "--startup-file=no"]
     flag = [*call, "-e", 'print(VERSION, " ", Base.find_package("JuliaSyntax") !== nothing)']
