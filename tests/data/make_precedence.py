@@ -15,7 +15,7 @@ The file is an object: `julia` is the version; `rows` are `[text, sexpr]`; `erro
 The s-expressions are `(head child child ...)`, one space between children, heads and children as in Julia's `Expr`,
 with line numbers dropped and these simplifications:
 
-- Calls: `f(a, b)`, `a + b`, `-a` are `(call f a b)`, `(call + a b)`, `(call - a)`; `a + b + c` and `a * b * c` are flat:
+- Calls: `f(a, b)`, `a + b`, `-a` are `(call f a b)`, `(call + a b)`, `(call - a)`; chains of `+` and of `*` are flat,
   `(call + a b c)`; `2x` is `(call * 2 x)`, `a:b:c` is `(call : a b c)`, `a => b` is `(call => a b)`.
 - Keywords come last, wherever they were written: `f(a, b = 1; c = 2)` is `(call f a (kw b 1) (kw c 2))`.
 - Broadcasts: `f.(a)`, `a .+ b`, `.-a` are `(dotcall f a)`, `(dotcall + a b)`, `(dotcall - a)`, nested, never flat.
@@ -63,14 +63,8 @@ HERE = Path(__file__).parent
 
 ASSIGN = "= += -= *= /= ÷= ^= %= &= |= ⊻= <<= >>= >>>= .= .+= .*=".split()
 COMPARE = "< <= > >= == != === !== ≤ ≥ ≠ ≈ ∈ ∉ in isa <: .< .== .<= .≤".split()
-BINARY = (
-    ["=>", "->", "||", "&&", *COMPARE, "|>", "<|", ":", ".."]
-    + "+ - | ⊻ ⊕ ± .+ .- .|".split()
-    + "* / ÷ % & ⋅ × ∘ // \\ ⊗ .* ./ .& .÷ .%".split()
-    + "<< >> >>> .<< .>>".split()
-    + "^ .^ ↑".split()
-    + ["::", "→", "where"]
-)
+TERMS = "+ - | ⊻ ⊕ ± .+ .- .| * / ÷ % & ⋅ × ∘ // \\ ⊗ .* ./ .& .÷ .% << >> >>> .<< .>> ^ .^ ↑".split()
+BINARY = ["=>", "->", "||", "&&", *COMPARE, "|>", "<|", ":", "..", *TERMS, "::", "→", "where"]
 CLASSES = "= += => -> || && == < |> : + - | * ÷ & << ^ :: .+ →".split()
 UNARY = ["-", "+", "!", "~", "√", "∛", "¬", ".-", "<:", "::", "&", ":"]
 
