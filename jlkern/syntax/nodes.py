@@ -306,9 +306,13 @@ class Using(Node):
 
 @dataclass(frozen=True, slots=True)
 class Unsupported(Node):
-    """A construct the tree has no node for (`try`, comprehension, ...): `what` names it for the error message."""
+    """A construct the tree has no node for (`try`, comprehension, ...): `what` names it for the error message.
+
+    `names` holds the identifiers inside it, so that what it might write can be told.
+    """
 
     what: str
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

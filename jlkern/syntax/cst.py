@@ -1,0 +1,265 @@
+"""The one place that knows tree-sitter: from text to its tree, from nodes to text and places, and what is wrong in it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+
+from jlkern.syntax.nodes import Literal, Name, Node, Pos, Unsupported
+from jlkern.syntax.problem import SyntaxProblem
+
+if TYPE_CHECKING:
+    from tree_sitter import Node as Tree
+    from tree_sitter import Parser
+
+_parser: Parser | None = None
+
+# `ƀegn` has the bytes of `begin`; it stands for it where the grammar takes the word for the start of a block.
+_BEGIN_INDEX = "ƀegn"
+_BEGIN_IN_BRACKETS = re.compile(rb"\bbegin(?=[ \t]*(?:[-+*/%:,^<>&|\]]|\xc3\xb7|==))")
+
+# What `_tight_colons` looks at: strings, comments and characters to pass over, brackets, `?` and spaced colons.
+_MARKS = re.compile(
+    r'"""(?:[^"\\]|\\.|"(?!""))*"""|"(?:[^"\\]|\\.)*"|#=.*?=#|#[^\n]*'
+    r"|(?<![\w)\]}'.!])'(?:\\[^\n]{1,9}?|[^'\\\n])'"
+    r"|[][(){}?]|(?<=\s):(?=\s)",
+    re.DOTALL,
+)
+_SPACED_COLON = re.compile(r"\s:\s")
+
+
+class Source:
+    """A source text with its tree: turns the tree's nodes into text, places and (through `convert`) our nodes.
+
+    Parameters
+    ----------
+    text
+        The Julia source.
+
+    Raises
+    ------
+    SyntaxProblem
+        When the text does not parse.
+    """
+
+    __slots__ = ("ascii", "comments", "data", "depth", "indexing", "lines", "replaced", "root")
+
+    def __init__(self, text: str) -> None:
+        if "\r" in text:
+            text = text.replace("\r\n", "\n")
+        self.data = _encode(_tight_colons(text))
+        self.ascii = text.isascii()
+        self.comments = "#" in text
+        self.indexing = 0  # how many `[...]` of an index we are in: there `end` is a value
+        self.replaced: dict[int, Node] = {}  # see `expressions.unary_head`
+        self.lines = [0]
+        find = self.data.find
+        at = find(b"\n")
+        while at >= 0:
+            self.lines.append(at + 1)
+            at = find(b"\n", at + 1)
+        self.root = self._parse()
+
+    def _parse(self) -> Tree:
+        """Return the tree of the text, repaired where the grammar is known to be wrong and Julia's meaning is plain."""
+        root = get_parser().parse(self.data).root_node
+        if root.has_error and any(not _harmless(node, self.data) for node in errors_in(root)):
+            repaired = _BEGIN_IN_BRACKETS.sub(_BEGIN_INDEX.encode(), self.data)
+            if repaired != self.data:
+                again = get_parser().parse(repaired).root_node
+                if not again.has_error:
+                    self.data = repaired
+                    self.ascii = False
+                    return again
+            for node in errors_in(root):
+                if not _harmless(node, self.data):
+                    self.fail(node)
+        return root
+
+    def place(self, offset: int) -> Pos:
+        """Return the place of a byte offset."""
+        row = bisect_right(self.lines, offset) - 1
+        start = self.lines[row]
+        if self.ascii:
+            return Pos(row + 1, offset - start + 1)
+        return Pos(row + 1, len(self.data[start:offset].decode(errors="replace")) + 1)
+
+    def pos(self, node: Tree) -> Pos:
+        """Return the place where a node starts."""
+        return self.place(node.start_byte)
+
+    def text(self, node: Tree) -> str:
+        """Return the text of a node."""
+        return self.data[node.start_byte : node.end_byte].decode(errors="replace")
+
+    def name(self, node: Tree) -> str:
+        """Return the text of an identifier as Julia reads it: NFC, with a few look-alikes folded."""
+        text = self.data[node.start_byte : node.end_byte].decode(errors="replace")
+        return text if text.isascii() else fold(text)
+
+    def kids(self, node: Tree) -> list[Tree]:
+        """Return the children of a node without comments."""
+        if self.comments:
+            return [kid for kid in node.children if not kid.is_extra]
+        return node.children
+
+    def problem(self, node: Tree, message: str) -> NoReturn:
+        """Raise a `SyntaxProblem` at a node."""
+        pos = self.pos(node)
+        raise SyntaxProblem(pos.line, pos.column, message)
+
+    def fail(self, node: Tree) -> NoReturn:
+        """Raise the problem that an ERROR or MISSING node stands for."""
+        if node.is_missing:
+            kind = node.type
+            self.problem(node, "an expression is missing" if node.is_named else f"`{kind}` is missing")
+        first = node.children[0] if node.children else node
+        word = self.text(first).split("\n", 1)[0].strip()[:40]
+        if node.children and word in _OPENERS:
+            self.problem(first, f"`{word}` has no `end`, or something inside it is wrong")
+        if node.children and word in ("(", "[", "{"):
+            self.problem(first, f"`{word}` is not closed")
+        self.problem(first, f"unexpected `{word}`" if word else "the source ends in the middle of something")
+
+
+_OPENERS = frozenset("begin do for function if let macro module quote struct try while mutable @".split())
+
+
+def get_parser() -> Parser:
+    """Return tree-sitter's parser, made at first need."""
+    global _parser
+    if _parser is None:
+        import tree_sitter
+        import tree_sitter_julia
+
+        _parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_julia.language()))
+    return _parser
+
+
+def fold(text: str) -> str:
+    """Return an identifier or operator as Julia normalises it."""
+    return unicodedata.normalize("NFC", text).translate(_FOLDED)
+
+
+_FOLDED = {0x025B: 0x03B5, 0x00B5: 0x03BC, 0x00B7: 0x22C5, 0x0387: 0x22C5, 0x2212: 0x002D, 0x210F: 0x0127}
+
+
+def errors_in(root: Tree) -> Iterator[Tree]:
+    """Yield the outermost ERROR and MISSING nodes in the order of the text."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node.is_error or node.is_missing:
+            yield node
+        elif node.has_error:
+            stack.extend(reversed(node.children))
+
+
+def _harmless(node: Tree, data: bytes) -> bool:
+    """Whether a fault of the tree is one that flattening the chain around it heals: `i, = t` and `x += y = 3`."""
+    parent = node.parent
+    if parent is None:
+        return False
+    if node.is_missing:
+        outer = parent.parent
+        return node.type == "..." and outer is not None and outer.type == "assignment"
+    if parent.type != "open_tuple" or data[node.start_byte : node.end_byte] != b"=":
+        return False
+    before = node.prev_sibling
+    return before is not None and before.type == ","
+
+
+def _encode(text: str) -> bytes:
+    """Return the text in UTF-8."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise SyntaxProblem(line, 1, "the source holds a character that is no Unicode") from None
+
+
+def _tight_colons(text: str) -> str:
+    """Return the text with `a : b` written `a:  b` where it is a range: the grammar does not know the other form."""
+    if not _SPACED_COLON.search(text):
+        return text
+    pending = [0]  # open `?` per bracket
+    ranges = []
+    for mark in _MARKS.finditer(text):
+        token = mark.group()
+        if token == "?":
+            pending[-1] += 1
+        elif token == ":":
+            if pending[-1]:
+                pending[-1] -= 1
+            elif text[mark.start() - 1] in " \t" and text[mark.end()] in " \t":
+                ranges.append(mark.start())
+        elif token in "([{":
+            pending.append(0)
+        elif token in ")]}" and len(pending) > 1:
+            pending.pop()
+    if not ranges:
+        return text
+    chars = list(text)
+    for at in ranges:
+        first = at
+        while chars[first - 1] in " \t":
+            first -= 1
+        chars[first], chars[at] = ":", " "
+    return "".join(chars)
+
+
+# --- conversion to our nodes: every module of the parser registers what it converts -------------------------------------
+
+Converter = Callable[[Source, "Tree"], Node]
+_F = TypeVar("_F", bound=Callable[..., Node])
+CONVERTERS: dict[str, Converter] = {}
+
+
+def converts(*types: str) -> Callable[[_F], _F]:
+    """Register a function as the converter of CST node types."""
+
+    def register(function: _F) -> _F:
+        for kind in types:
+            CONVERTERS[kind] = function
+        return function
+
+    return register
+
+
+def convert(source: Source, node: Tree) -> Node:
+    """Return our node for a CST node."""
+    converter = CONVERTERS.get(node.type)
+    if converter is None:
+        source.problem(node, f"unexpected `{source.text(node)[:40]}`")
+    return converter(source, node)
+
+
+@converts("identifier")
+def _identifier(source: Source, node: Tree) -> Node:
+    text = source.name(node)
+    if text == "nothing":
+        return Literal(None, "Nothing", pos=source.pos(node))
+    if text in _RESERVED:
+        if text == _BEGIN_INDEX:
+            text = "begin"
+        if not source.indexing:
+            source.problem(node, f"unexpected `{text}`")
+    return Name(text, pos=source.pos(node))
+
+
+_RESERVED = frozenset(("end", "begin", _BEGIN_INDEX))
+
+
+def unsupported(source: Source, node: Tree, what: str) -> Unsupported:
+    """Return the node of a construct that we have no node for, with the names in it."""
+    names = []
+    stack = [node]
+    while stack:
+        this = stack.pop()
+        if this.type == "identifier":
+            names.append(source.name(this))
+        stack.extend(this.children)
+    return Unsupported(what, tuple(dict.fromkeys(names)), pos=source.pos(node))

@@ -1,0 +1,521 @@
+"""Julia's operator precedence: the table, and the re-association of flat operator chains by it.
+
+The grammar that makes the CST gets some of Julia wrong without an error node (`2x^2`, `2^3^2`, `a < b < c`, `1:n .+ 1`),
+so the parser flattens every operator expression to a chain of operands and operators, and `Chain` builds the tree anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn
+
+from jlkern.syntax.nodes import (
+    Assign,
+    Block,
+    Call,
+    Compare,
+    Curly,
+    DotCall,
+    Field,
+    FunctionDef,
+    If,
+    Index,
+    Lambda,
+    Literal,
+    Name,
+    Node,
+    Param,
+    Pos,
+    ShortCircuit,
+    Splat,
+    TupleExpr,
+    Typed,
+    Unsupported,
+    Where,
+)
+from jlkern.syntax.problem import SyntaxProblem
+
+# Levels, loosest first. What binds tighter than a shift has no level here: `Chain` has one function for each.
+ASSIGN, PAIR, COND, ARROW, OR, AND, COMPARE, PIPE_LEFT, PIPE, COLON, PLUS, TIMES, RATIONAL, SHIFT, POWER = range(1, 16)
+
+_ASSIGN = "= := ~ ≔ ⩴ ≕ += -= *= /= //= \\= ^= ÷= %= <<= >>= >>>= |= &= ⊻= −= $="
+_ARROW = """--> <-- <--> ← → ↔ ↚ ↛ ↞ ↠ ↢ ↣ ↤ ↦ ↮ ⇎ ⇍ ⇏ ⇐ ⇒ ⇔ ⇴ ⇶ ⇷ ⇸ ⇹ ⇺ ⇻ ⇼ ⇽ ⇾ ⇿ ⟵ ⟶ ⟷ ⟹ ⟺ ⟻ ⟼ ⟽ ⟾ ⟿
+⤀ ⤁ ⤂ ⤃ ⤄ ⤅ ⤆ ⤇ ⤌ ⤍ ⤎ ⤏ ⤐ ⤑ ⤔ ⤕ ⤖ ⤗ ⤘ ⤝ ⤞ ⤟ ⤠ ⥄ ⥅ ⥆ ⥇ ⥈ ⥊ ⥋ ⥎ ⥐ ⥒ ⥓ ⥖ ⥗ ⥚ ⥛ ⥞ ⥟ ⥢ ⥤ ⥦ ⥧ ⥨ ⥩ ⥪ ⥫ ⥬ ⥭ ⥰ ⧴
+⬱ ⬰ ⬲ ⬳ ⬴ ⬵ ⬶ ⬷ ⬸ ⬹ ⬺ ⬻ ⬼ ⬽ ⬾ ⬿ ⭀ ⭁ ⭂ ⭃ ⥷ ⭄ ⥺ ⭇ ⭈ ⭉ ⭊ ⭋ ⭌ ￩ ￫ ⇜ ⇝ ↜ ↝ ↩ ↪ ↫ ↬ ↼ ↽ ⇀ ⇁ ⇄ ⇆ ⇇ ⇉ ⇋ ⇌ ⇚ ⇛ ⇠ ⇢
+↷ ↶ ↺ ↻"""
+_COMPARE = """> < >= ≥ <= ≤ == === ≡ != ≠ !== ≢ <: >: in isa ∈ ∉ ∋ ∌ ⊆ ⊈ ⊂ ⊄ ⊊ ∝ ∊ ∍ ∥ ∦ ∷ ∺ ∻ ∽ ∾ ≁ ≃ ≂ ≄ ≅ ≆ ≇ ≈ ≉
+≊ ≋ ≌ ≍ ≎ ≐ ≑ ≒ ≓ ≖ ≗ ≘ ≙ ≚ ≛ ≜ ≝ ≞ ≟ ≣ ≦ ≧ ≨ ≩ ≪ ≫ ≬ ≭ ≮ ≯ ≰ ≱ ≲ ≳ ≴ ≵ ≶ ≷ ≸ ≹ ≺ ≻ ≼ ≽ ≾ ≿ ⊀ ⊁ ⊃ ⊅ ⊇ ⊉ ⊋ ⊏ ⊐ ⊑ ⊒
+⊜ ⊩ ⊬ ⊮ ⊰ ⊱ ⊲ ⊳ ⊴ ⊵ ⊶ ⊷ ⋍ ⋐ ⋑ ⋕ ⋖ ⋗ ⋘ ⋙ ⋚ ⋛ ⋜ ⋝ ⋞ ⋟ ⋠ ⋡ ⋢ ⋣ ⋤ ⋥ ⋦ ⋧ ⋨ ⋩ ⋪ ⋫ ⋬ ⋭ ⋲ ⋳ ⋴ ⋵ ⋶ ⋷ ⋸ ⋹ ⋺ ⋻ ⋼ ⋽ ⋾ ⋿ ⟈ ⟉ ⟒ ⦷
+⧀ ⧁ ⧡ ⧣ ⧤ ⧥ ⩦ ⩧ ⩪ ⩫ ⩬ ⩭ ⩮ ⩯ ⩰ ⩱ ⩲ ⩳ ⩵ ⩶ ⩷ ⩸ ⩹ ⩺ ⩻ ⩼ ⩽ ⩾ ⩿ ⪀ ⪁ ⪂ ⪃ ⪄ ⪅ ⪆ ⪇ ⪈ ⪉ ⪊ ⪋ ⪌ ⪍ ⪎ ⪏ ⪐ ⪑ ⪒ ⪓ ⪔ ⪕ ⪖ ⪗ ⪘ ⪙ ⪚
+⪛ ⪜ ⪝ ⪞ ⪟ ⪠ ⪡ ⪢ ⪣ ⪤ ⪥ ⪦ ⪧ ⪨ ⪩ ⪪ ⪫ ⪬ ⪭ ⪮ ⪯ ⪰ ⪱ ⪲ ⪳ ⪴ ⪵ ⪶ ⪷ ⪸ ⪹ ⪺ ⪻ ⪼ ⪽ ⪾ ⪿ ⫀ ⫁ ⫂ ⫃ ⫄ ⫅ ⫆ ⫇ ⫈ ⫉ ⫊ ⫋ ⫌ ⫍ ⫎ ⫏ ⫐ ⫑
+⫒ ⫓ ⫔ ⫕ ⫖ ⫗ ⫘ ⫙ ⫷ ⫸ ⫹ ⫺ ⊢ ⊣ ⟂ ⫪ ⫫"""
+_COLON = ": .. … ⁝ ⋮ ⋱ ⋰ ⋯"
+_PLUS = """+ - ++ | − ¦ ± ∓ ⊕ ⊖ ⊞ ⊟ ∪ ∨ ⊔ ∔ ∸ ≏ ⊎ ⊻ ⊽ ⋎ ⋓ ⟇ ⧺ ⧻ ⨈ ⨢ ⨣ ⨤ ⨥ ⨦ ⨧ ⨨ ⨩ ⨪ ⨫ ⨬ ⨭ ⨮ ⨹ ⨺ ⩁ ⩂ ⩅ ⩊ ⩌ ⩏ ⩐ ⩒ ⩔ ⩖
+⩗ ⩛ ⩝ ⩡ ⩢ ⩣"""
+_TIMES = """* / % & \\ ⌿ ÷ · · ⋅ ∘ × ∩ ∧ ⊗ ⊘ ⊙ ⊚ ⊛ ⊠ ⊡ ⊓ ∗ ∙ ∤ ⅋ ≀ ⊼ ⋄ ⋆ ⋇ ⋉ ⋊ ⋋ ⋌ ⋏ ⋒ ⟑ ⦸ ⦼ ⦾ ⦿ ⧶ ⧷ ⨇ ⨰ ⨱ ⨲ ⨳ ⨴ ⨵ ⨶ ⨷
+⨸ ⨻ ⨼ ⨽ ⩀ ⩃ ⩄ ⩋ ⩍ ⩎ ⩑ ⩓ ⩕ ⩘ ⩚ ⩜ ⩞ ⩟ ⩠ ⫛ ⊍ ▷ ⨝ ⟕ ⟖ ⟗ ⨟"""
+_POWER = "^ ↑ ↓ ⇵ ⟰ ⟱ ⤈ ⤉ ⤊ ⤋ ⤒ ⤓ ⥉ ⥌ ⥍ ⥏ ⥑ ⥔ ⥕ ⥘ ⥙ ⥜ ⥝ ⥠ ⥡ ⥣ ⥥ ⥮ ⥯ ￪ ￬"
+
+
+def _levels() -> dict[str, int]:
+    """Return the level of every infix operator, dotted ones with it."""
+    table = {
+        ASSIGN: _ASSIGN,
+        PAIR: "=>",
+        COND: "?",
+        ARROW: _ARROW,
+        OR: "||",
+        AND: "&&",
+        COMPARE: _COMPARE,
+        PIPE_LEFT: "<|",
+        PIPE: "|>",
+        COLON: _COLON,
+        PLUS: _PLUS,
+        TIMES: _TIMES,
+        RATIONAL: "//",
+        SHIFT: "<< >> >>>",
+        POWER: _POWER,
+    }
+    levels = {}
+    for level, text in table.items():
+        for op in text.split():
+            levels[op] = level
+            levels["." + op] = level
+    for word in (".in", ".isa", ".?", ".:", "....", ".~"):
+        levels.pop(word, None)
+    levels[".~"] = ASSIGN
+    levels["..."] = COLON
+    return levels
+
+
+LEVEL = _levels()
+UNARY = frozenset("+ - ! ~ ¬ √ ∛ ∜ ± ∓ <: >: & $".split())
+JUXTAPOSED = ""  # stands between the factors of `2x`; it is no operator, so it has no level
+_RIGHT = frozenset((PAIR, ARROW, OR, AND, PIPE_LEFT))
+_CHAINED = frozenset(("+", "++", "*"))  # `a + b + c` is one call of three arguments
+_BOTH = frozenset("+ - ~ & $ ± ∓ ⋆ :".split())  # `[a -b]` has two elements where these are concerned
+_SAME_OPERATOR = {"−": "-", "·": "⋅", "·": "⋅"}  # characters that Julia reads as others
+_NAMES: dict[str, Name] = {}
+
+
+# --- nodes that live only while a chain is put together -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Signature(Node):
+    """The left side of a short-form function."""
+
+    head: FunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class Params(Node):
+    """The parenthesised parameters of a lambda, and the statements that take its tuple parameters apart."""
+
+    params: tuple[Param, ...]
+    opening: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Braces(Node):
+    """`{T, S}` after `where`."""
+
+    items: tuple[Node, ...]
+
+
+def operator_name(op: str) -> Name:
+    """Return the shared `Name` of an operator."""
+    name = _NAMES.get(op)
+    if name is None:
+        name = _NAMES[op] = Name(_SAME_OPERATOR.get(op, op))
+    return name
+
+
+def split_dot(op: str) -> str | None:
+    """Return the operator under a dotted one (`.+` gives `+`), or None when `op` is not dotted."""
+    return op[1:] if len(op) > 1 and op[0] == "." and op[1] != "." else None
+
+
+def operation(op: str, args: tuple[Node, ...], pos: Pos) -> Node:
+    """Return the call that an operator between (or before) its operands stands for."""
+    base = split_dot(op)
+    return Call(operator_name(op), args, pos=pos) if base is None else DotCall(operator_name(base), args, pos=pos)
+
+
+class Chain:
+    """One flat operator expression: operands (nodes) and operators (strings) with their places, and its parser.
+
+    Parameters
+    ----------
+    data
+        The source's bytes, for the whitespace around operators.
+    place
+        From a byte offset to the place.
+    sensitive
+        Whether `a -b` is two expressions, as among the arguments of a macro and in a matrix row.
+    """
+
+    __slots__ = ("at", "colon", "data", "ends", "items", "place", "sensitive", "starts", "where")
+
+    def __init__(self, data: bytes, place: Callable[[int], Pos], sensitive: bool = False) -> None:
+        self.items: list[Node | str] = []
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self.at = 0
+        self.data = data
+        self.place = place
+        self.sensitive = sensitive
+        self.colon = True  # whether `:` makes a range: not so between `?` and `:`
+        self.where = True
+
+    def push(self, item: Node | str, start: int, end: int) -> None:
+        """Append an operand or an operator with its bytes."""
+        self.items.append(item)
+        self.starts.append(start)
+        self.ends.append(end)
+
+    def parse(self) -> list[Node]:
+        """Return the expressions: one, or several in a space-sensitive place."""
+        found = [self.assignment(True)]
+        while self.at < len(self.items):
+            if not self.sensitive:
+                self.unexpected()
+            found.append(self.assignment(True))
+        return found
+
+    # --- reading ---
+
+    def next(self) -> str | None:
+        """Return the operator at hand, or None at an operand and at the end."""
+        if self.at < len(self.items):
+            item = self.items[self.at]
+            if item.__class__ is str:
+                return item  # type: ignore[return-value]
+        return None
+
+    def unexpected(self) -> NoReturn:
+        """Raise the problem of the item at hand."""
+        at = self.at
+        if at < len(self.items):
+            pos = self.place(self.starts[at])
+            text = self.data[self.starts[at] : self.ends[at]].decode(errors="replace")
+            raise SyntaxProblem(pos.line, pos.column, f"unexpected `{_short(text)}`")
+        pos = self.place(self.ends[-1])
+        raise SyntaxProblem(pos.line, pos.column, "an expression is missing")
+
+    def splits(self) -> bool:
+        """Whether the operator at hand starts a new expression: `[a -b]`."""
+        at = self.at
+        return (
+            self.items[at] in _BOTH
+            and self.starts[at] > self.ends[at - 1]
+            and at + 1 < len(self.items)
+            and self.starts[at + 1] == self.ends[at]
+        )
+
+    # --- levels, loosest first ---
+
+    def assignment(self, commas: bool) -> Node:
+        """Parse `a = b`, with bare tuples on both sides when `commas`."""
+        left = self.binary(PAIR)
+        if self.at >= len(self.items):
+            return left
+        if commas and self.items[self.at] == ",":
+            left = self.comma(left)
+        op = self.next()
+        if op is None or LEVEL.get(op) != ASSIGN or (self.sensitive and self.splits()):
+            return left
+        self.at += 1
+        return self.assign(left, op, self.assignment(commas))
+
+    def comma(self, first: Node) -> Node:
+        """Parse the rest of `a, b`; the comma of `a, = t` may be the last."""
+        items = [first]
+        while self.next() == ",":
+            self.at += 1
+            if self.next() == "=":
+                break
+            items.append(self.binary(PAIR))
+        return TupleExpr(tuple(items), pos=first.pos)
+
+    def assign(self, left: Node, op: str, right: Node) -> Node:
+        """Return the assignment, or the function that a short form defines."""
+        if op == "=" and left.__class__ is Signature:
+            return define(left.head, right)  # type: ignore[attr-defined]
+        if op in ("~", ".~"):
+            return operation(op, (left, right), left.pos)
+        base = split_dot(op) or op
+        if base in (":=", "≔", "⩴", "≕", "$="):
+            return Unsupported(f"operator `{op}`", pos=left.pos)
+        if left.__class__ is Curly and op == "=":
+            return Unsupported("parametric type alias", pos=left.pos)
+        if base is not op and left.__class__ in (Call, DotCall):
+            return Unsupported(f"`{op}` to a call", pos=left.pos)
+        if not _assignable(left) or (left.__class__ is TupleExpr and base != "="):
+            why = "; put the assignment in parentheses" if left.__class__ in (ShortCircuit, If) else ""
+            raise SyntaxProblem(left.pos.line, left.pos.column, f"invalid target of `{op}`{why}")
+        under = operator_name(base[:-1]).id if base != "=" else None
+        return Assign(left, right, under, base is not op, pos=left.pos)
+
+    def binary(self, level: int) -> Node:
+        """Parse operators of `level` and tighter, down to shifts, by precedence climbing."""
+        left = self.prefix()
+        items = self.items
+        while self.at < len(items):
+            op = items[self.at]
+            if op.__class__ is not str:
+                if not self.sensitive:
+                    self.unexpected()
+                return left
+            this = LEVEL.get(op, 0)  # type: ignore[call-overload]
+            if this < level or (self.sensitive and self.splits()):
+                return left
+            if this == COLON:
+                if op == ":" and not self.colon:
+                    return left
+                left = self.range(left, str(op))
+            elif this == COMPARE:
+                left = self.comparison(left)
+            elif this == COND:
+                left = self.conditional(left)
+            elif this == POWER:  # `^` is taken where its base is parsed
+                self.unexpected()
+            else:
+                self.at += 1
+                left = self.operate(left, str(op), this)
+        return left
+
+    def operate(self, left: Node, op: str, level: int) -> Node:
+        """Parse the right side of an operator that is just behind, and its like to the right of it."""
+        right = self.binary(level if level in _RIGHT else level + 1)
+        if level in (OR, AND):
+            if op[0] == ".":
+                return Unsupported(f"operator `{op}`", pos=left.pos)
+            return ShortCircuit(op, left, right, pos=left.pos)
+        if op not in _CHAINED:
+            return operation(op, (left, right), left.pos)
+        args = [left, right]
+        while self.next() == op and not (self.sensitive and self.splits()):
+            self.at += 1
+            args.append(self.binary(level + 1))
+        return Call(operator_name(op), tuple(args), pos=left.pos)
+
+    def conditional(self, cond: Node) -> Node:
+        """Parse `? a : b`."""
+        self.spaced("?")
+        self.at += 1
+        before, self.colon = self.colon, False
+        then = self.assignment(False)
+        self.colon = before
+        if self.next() != ":":
+            self.unexpected()
+        self.spaced(":")
+        self.at += 1
+        return If(cond, then, self.assignment(False), True, pos=cond.pos)
+
+    def spaced(self, op: str) -> None:
+        """Raise when a mark of the ternary has no space on one side, which Julia wants."""
+        at = self.at
+        if self.starts[at] == self.ends[at - 1] or (at + 1 < len(self.items) and self.starts[at + 1] == self.ends[at]):
+            pos = self.place(self.starts[at])
+            raise SyntaxProblem(pos.line, pos.column, f"space required around `{op}` of `a ? b : c`")
+
+    def comparison(self, left: Node) -> Node:
+        """Parse one comparison or a chain of them."""
+        operands, ops = [left], []
+        while (op := self.next()) is not None and LEVEL.get(op) == COMPARE:
+            self.at += 1
+            ops.append(op)
+            operands.append(self.binary(PIPE_LEFT))
+        if len(ops) == 1:
+            return operation(ops[0], tuple(operands), left.pos)
+        return Compare(tuple(operands), tuple(ops), pos=left.pos)
+
+    def range(self, left: Node, op: str) -> Node:
+        """Parse `a:b`, `a:s:b`, another operator of that level, or the `...` of a splat."""
+        if op == "...":
+            self.at += 1
+            if LEVEL.get(self.next() or "", 0) >= COLON:
+                self.unexpected()
+            return Splat(left, pos=left.pos)
+        if op != ":":
+            self.at += 1
+            return operation(op, (left, self.binary(PLUS)), left.pos)
+        args = [left]
+        while self.next() == ":" and not (self.sensitive and self.splits()):
+            self.at += 1
+            args.append(self.binary(PLUS))
+            if len(args) == 3:
+                args = [Call(operator_name(":"), tuple(args), pos=left.pos)]
+        return args[0] if len(args) == 1 else Call(operator_name(":"), tuple(args), pos=left.pos)
+
+    # --- tighter than every infix operator but `^` and `::` ---
+
+    def prefix(self) -> Node:
+        """Parse `<: T`, or a factor with its `where`."""
+        op = self.next()
+        if op in ("<:", ">:"):
+            pos = self.place(self.starts[self.at])
+            self.at += 1
+            return Call(operator_name(op), (self.prefix(),), pos=pos)
+        left = self.unary()
+        while self.next() == JUXTAPOSED:
+            self.at += 1
+            left = Call(operator_name("*"), (left, self.factor()), pos=left.pos)
+        return self.wheres(left)
+
+    def juxtaposed(self) -> Node:
+        """Parse an operand of `^` to the right of it: `2^3x` is `2^(3x)`."""
+        left = self.unary()
+        while self.next() == JUXTAPOSED:
+            self.at += 1
+            left = Call(operator_name("*"), (left, self.factor()), pos=left.pos)
+        return left
+
+    def wheres(self, left: Node) -> Node:
+        """Parse `where T` and `where {T, S}`, any number of them."""
+        while self.where and self.next() == "where":
+            self.at += 1
+            item = self.items[self.at] if self.at < len(self.items) else None
+            if isinstance(item, Braces):
+                self.at += 1
+                params = item.items
+            else:
+                self.where = False
+                params = (self.binary(COMPARE),)
+                self.where = True
+            left = Where(left, params, pos=left.pos)
+        return left
+
+    def unary(self) -> Node:
+        """Parse prefix operators; a sign right before a decimal number belongs to the number."""
+        op = self.next()
+        if op is None or op == "::":
+            return self.factor()
+        if (split_dot(op) or op) not in UNARY or op in ("$", "&"):
+            self.unexpected()
+        at = self.at
+        pos = self.place(self.starts[at])
+        if op in ("-", "+") and at + 1 < len(self.items) and self.starts[at + 1] == self.ends[at]:
+            number = self.items[at + 1]
+            power = at + 2 < len(self.items) and LEVEL.get(self.items[at + 2]) == POWER  # type: ignore[call-overload]
+            if number.__class__ is Literal and self.data[self.starts[at + 1]] in b".0123456789" and not power:
+                signed = signed_literal(op, number, pos)  # type: ignore[arg-type]
+                if signed is not None:
+                    self.at += 2
+                    return self.after(signed)
+        self.at += 1
+        return operation(op, (self.unary(),), pos)
+
+    def factor(self) -> Node:
+        """Parse an operand with its `::T`, `-> body` and `^ exponent`."""
+        if self.next() == "::":
+            pos = self.place(self.starts[self.at])
+            self.at += 1
+            return self.after(Typed(None, self.wheres(self.operand()), pos=pos))
+        return self.after(self.operand())
+
+    def after(self, left: Node) -> Node:
+        """Parse what follows an operand at the levels of `::`, `->` and `^`."""
+        while (op := self.next()) is not None:
+            if op == "::":
+                self.at += 1
+                left = Typed(left, self.wheres(self.operand()), pos=left.pos)
+            elif op == "->":
+                self.at += 1
+                return make_lambda(left, self.assignment(False))
+            elif LEVEL.get(op) == POWER:
+                self.at += 1
+                return operation(op, (left, self.juxtaposed()), left.pos)
+            else:
+                break
+        return left
+
+    def operand(self) -> Node:
+        """Return the operand at hand."""
+        if self.at >= len(self.items):
+            self.unexpected()
+        item = self.items[self.at]
+        if isinstance(item, str):
+            self.unexpected()
+        self.at += 1
+        return finished(item)
+
+
+def finished(node: Node) -> Node:
+    """Return an operand as it stands in the tree: a literal that no engine has becomes `Unsupported`."""
+    if node.__class__ is Literal and node.type in _BIG:  # type: ignore[attr-defined]
+        return Unsupported(f"{node.type} literal", pos=node.pos)  # type: ignore[attr-defined]
+    if node.__class__ is Braces:
+        return Unsupported("braces `{...}`", pos=node.pos)
+    return node
+
+
+_BIG = frozenset(("Int128", "UInt128", "BigInt"))
+
+
+def signed_literal(op: str, number: Literal, pos: Pos) -> Literal | None:
+    """Return the literal of `-2` or `+2.0`; None where the sign stays a call, as in `-0x01`."""
+    if number.type.startswith("UInt"):
+        return Literal(number.value, number.type, pos=pos) if op == "+" else None
+    value = number.value
+    assert isinstance(value, int | float)
+    if op == "-":
+        value = -value
+    kind = number.type
+    if kind == "Int128" and value == -(2**63):
+        kind = "Int64"
+    elif kind == "BigInt" and value == -(2**127):
+        kind = "Int128"
+    return Literal(value, kind, pos=pos)
+
+
+def define(head: FunctionDef, value: Node) -> FunctionDef:
+    """Return the function of a head and the value after its `=`."""
+    body = value.body if isinstance(value, Block) else (value,)
+    opening = head.body.body
+    return FunctionDef(
+        head.name,
+        head.params,
+        Block(opening + body, pos=value.pos),
+        head.where,
+        head.returns,
+        head.kwparams,
+        pos=head.pos,
+    )
+
+
+def make_lambda(left: Node, body: Node) -> Node:
+    """Return `left -> body`."""
+    if isinstance(left, Params):
+        params, opening = left.params, left.opening
+    elif isinstance(left, Name):
+        params, opening = (Param(left.id, pos=left.pos),), ()
+    elif isinstance(left, Typed) and (left.value is None or isinstance(left.value, Name)):
+        name = left.value.id if left.value is not None else None
+        params, opening = (Param(name, left.type, pos=left.pos),), ()
+    else:
+        raise SyntaxProblem(left.pos.line, left.pos.column, "invalid parameters of `->`")
+    if opening:
+        rest = body.body if isinstance(body, Block) else (body,)
+        body = Block(opening + rest, pos=body.pos)
+    return Lambda(params, body, pos=left.pos)
+
+
+def _assignable(node: Node) -> bool:
+    """Whether a node can stand on the left of an assignment."""
+    kind = node.__class__
+    if kind in (Name, Index, Field):
+        return True
+    if isinstance(node, Typed):
+        return node.value is not None and _assignable(node.value)
+    if isinstance(node, TupleExpr):
+        return all(_assignable(item.value if isinstance(item, Splat) else item) for item in node.items)
+    return False
+
+
+def _short(text: str) -> str:
+    """Return the first line of a text, cut to a length fit for a message."""
+    line = text.split("\n", 1)[0]
+    return line if len(line) <= 40 else line[:37] + "..."
