@@ -1,4 +1,4 @@
-"""The one place that knows tree-sitter: from text to its tree, from nodes to text and places, and what is wrong in it."""
+"""The one place that knows tree-sitter: text to its tree, nodes to text and places, and what is wrong in the tree."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _parser: Parser | None = None
 
 # `ƀegn` has the bytes of `begin`; it stands for it where the grammar takes the word for the start of a block.
 _BEGIN_INDEX = "ƀegn"
+_COMPOUND = re.compile(r"(?:[-+*/\\^÷%|&⊻]|//|<<|>>>?)=(?!=)".encode())
 _BEGIN_IN_BRACKETS = re.compile(rb"\bbegin(?=[ \t]*(?:[-+*/%:,^<>&|\]]|\xc3\xb7|==))")
 
 # What `_tight_colons` looks at: strings, comments and characters to pass over, brackets, `?` and spaced colons.
@@ -45,7 +46,7 @@ class Source:
         When the text does not parse.
     """
 
-    __slots__ = ("ascii", "comments", "data", "depth", "indexing", "lines", "replaced", "root")
+    __slots__ = ("ascii", "comments", "data", "indexing", "lines", "original", "replaced", "root")
 
     def __init__(self, text: str) -> None:
         if "\r" in text:
@@ -55,6 +56,7 @@ class Source:
         self.comments = "#" in text
         self.indexing = 0  # how many `[...]` of an index we are in: there `end` is a value
         self.replaced: dict[int, Node] = {}  # see `expressions.unary_head`
+        self.original: bytes | None = None  # the text before repair, see `_parse`
         self.lines = [0]
         find = self.data.find
         at = find(b"\n")
@@ -64,20 +66,29 @@ class Source:
         self.root = self._parse()
 
     def _parse(self) -> Tree:
-        """Return the tree of the text, repaired where the grammar is known to be wrong and Julia's meaning is plain."""
-        root = get_parser().parse(self.data).root_node
-        if root.has_error and any(not _harmless(node, self.data) for node in errors_in(root)):
-            repaired = _BEGIN_IN_BRACKETS.sub(_BEGIN_INDEX.encode(), self.data)
+        """Return the tree of the text, repaired where the grammar is known to be wrong and Julia's meaning is plain.
+
+        Repairs keep every byte's place: `begin` in an index becomes another name, and the operators of compound
+        assignments become `=`, for the grammar wants a simple target and no `=` behind (`x::T += 1`, `x += y = 3`).
+        """
+        parse = get_parser().parse
+        root = parse(self.data).root_node
+        if not root.has_error or all(_harmless(node, self.data) for node in errors_in(root)):
+            return root
+        data = _BEGIN_IN_BRACKETS.sub(_BEGIN_INDEX.encode(), self.data)
+        plain = _COMPOUND.sub(lambda match: b" " * (len(match[0]) - 1) + b"=", data)
+        for repaired in (data, plain):
             if repaired != self.data:
-                again = get_parser().parse(repaired).root_node
-                if not again.has_error:
+                again = parse(repaired).root_node
+                if not again.has_error or all(_harmless(node, repaired) for node in errors_in(again)):
+                    self.original = self.data if repaired is plain else None
                     self.data = repaired
                     self.ascii = False
                     return again
-            for node in errors_in(root):
-                if not _harmless(node, self.data):
-                    self.fail(node)
-        return root
+        for node in errors_in(root):
+            if not _harmless(node, self.data):
+                self.fail(node)
+        raise AssertionError("a tree with an error has a faulty node")
 
     def place(self, offset: int) -> Pos:
         """Return the place of a byte offset."""
@@ -113,7 +124,7 @@ class Source:
 
     def fail(self, node: Tree) -> NoReturn:
         """Raise the problem that an ERROR or MISSING node stands for."""
-        if node.is_missing:
+        if node.is_missing or node.start_byte == node.end_byte:
             kind = node.type
             self.problem(node, "an expression is missing" if node.is_named else f"`{kind}` is missing")
         first = node.children[0] if node.children else node
@@ -155,7 +166,10 @@ def errors_in(root: Tree) -> Iterator[Tree]:
         if node.is_error or node.is_missing:
             yield node
         elif node.has_error:
-            stack.extend(reversed(node.children))
+            inner = [kid for kid in node.children if kid.has_error]
+            if not inner:
+                yield node  # an identifier of nothing: its token is missing
+            stack.extend(reversed(inner))
 
 
 def _harmless(node: Tree, data: bytes) -> bool:
@@ -211,7 +225,7 @@ def _tight_colons(text: str) -> str:
     return "".join(chars)
 
 
-# --- conversion to our nodes: every module of the parser registers what it converts -------------------------------------
+# --- conversion to our nodes: every module of the parser registers what it converts ----------------------------------
 
 Converter = Callable[[Source, "Tree"], Node]
 _F = TypeVar("_F", bound=Callable[..., Node])

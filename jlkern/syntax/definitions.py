@@ -10,6 +10,7 @@ from jlkern.syntax.nodes import (
     Block,
     Call,
     Const,
+    Curly,
     FunctionDef,
     KernelDef,
     Lambda,
@@ -33,14 +34,13 @@ if TYPE_CHECKING:
     from tree_sitter import Node as Tree
 
 NOTHING = Block(())  # an item that leaves nothing behind, as `export f`
-_NO_BODY = Block(())
 
 
 def block(source: Source, statements: list[Tree], pos: Pos) -> Block:
     """Return the block of some statements."""
     body = []
     for node in statements:
-        if node.type == "quote_expression" and body and _on_same_line(source, node):
+        if node.type == "quote_expression" and _on_same_line(source, node):
             source.problem(node, f"unexpected `{source.text(node)[:40]}`")
         made = convert(source, node)
         if made is not NOTHING:
@@ -52,10 +52,16 @@ def _on_same_line(source: Source, node: Tree) -> bool:
     """Whether a statement follows another without a line break or `;` between them."""
     before = node.prev_sibling
     between = source.data[before.end_byte : node.start_byte] if before is not None else b";"
-    return before is not None and before.is_named and b"\n" not in between and b";" not in between
+    return (
+        before is not None
+        and before.is_named
+        and before.type not in ("signature", "argument_list")
+        and b"\n" not in between
+        and b";" not in between
+    )
 
 
-# --- functions ----------------------------------------------------------------------------------------------------------
+# --- functions -------------------------------------------------------------------------------------------------------
 
 
 @converts("function_definition")
@@ -201,7 +207,7 @@ def _lambda_parameters(source: Source, node: Tree) -> Node:
     return Params(params, opening, pos=source.pos(node))
 
 
-# --- kernels ------------------------------------------------------------------------------------------------------------
+# --- kernels ---------------------------------------------------------------------------------------------------------
 
 _OPTIONS = ("cpu", "inbounds", "unsafe_indices")
 
@@ -223,7 +229,7 @@ def kernel(source: Source, node: Tree, args: list[Node]) -> KernelDef | None:
     return KernelDef(args[-1], options["cpu"], options["inbounds"], options["unsafe_indices"], pos=source.pos(node))
 
 
-# --- structs and the rest of the top level ------------------------------------------------------------------------------
+# --- structs and the rest of the top level ---------------------------------------------------------------------------
 
 
 @converts("struct_definition")
@@ -257,8 +263,6 @@ def _struct(source: Source, node: Tree) -> Node:
 
 def _type_name(node: Node) -> tuple[str | None, tuple[Node, ...]]:
     """Return the name and parameters of a type head."""
-    from jlkern.syntax.nodes import Curly
-
     if isinstance(node, Name):
         return node.id, ()
     if isinstance(node, Curly) and isinstance(node.base, Name):

@@ -25,12 +25,11 @@ from jlkern.syntax.nodes import (
     VectorExpr,
 )
 from jlkern.syntax.operators import JUXTAPOSED, UNARY, Braces, Chain, operator_name, split_dot
-from jlkern.syntax.problem import SyntaxProblem
 
 if TYPE_CHECKING:
     from tree_sitter import Node as Tree
 
-# --- operator chains ----------------------------------------------------------------------------------------------------
+# --- operator chains -------------------------------------------------------------------------------------------------
 
 # What is flattened, with the index of the child that is the operator where the child is a named node.
 _CHAINED = {
@@ -52,6 +51,7 @@ _POSTFIX = frozenset(
     ("call_expression", "index_expression", "field_expression", "adjoint_expression", "broadcast_call_expression")
 )
 _CALLABLE_HEADS = frozenset(("call_expression", "where_expression", "typed_expression"))
+_GLUED = frozenset(bytes((char,)) for char in b"&|+-*/<>=!^%~:")
 _OPERATOR_STARTS = frozenset(b"+-!~<>\xc2\xe2")
 
 
@@ -63,12 +63,16 @@ def chain(source: Source, node: Tree) -> Node:
     return flat.parse()[0]
 
 
-def elements(source: Source, node: Tree) -> list[Node]:
-    """Return the expressions of one where space separates: `[a -b]` and `@m a -b` have two."""
-    if node.type not in _CHAINED:
-        return [convert(source, node)]
+def elements(source: Source, nodes: list[Tree]) -> list[Node]:
+    """Return the expressions of a row, where space separates: `[a -b]` and `@m a -b` have two, `[2x]` has one."""
+    if len(nodes) == 1 and nodes[0].type not in _CHAINED:
+        return [convert(source, nodes[0])]
     flat = Chain(source.data, source.place, sensitive=True)
-    flatten(source, node, flat)
+    for node in nodes:
+        start = node.start_byte
+        if flat.ends and flat.ends[-1] == start:
+            flat.push(JUXTAPOSED, start, start)
+        flatten_operand(source, node, flat)
     return flat.parse()
 
 
@@ -79,6 +83,8 @@ def flatten(source: Source, node: Tree, flat: Chain) -> None:
     if node.type == "juxtaposition_expression":
         if kids[0].end_byte != kids[1].start_byte:
             source.problem(kids[1], f"unexpected `{source.text(kids[1])[:40]}`")
+        if kids[0].type != "adjoint_expression":
+            factor_checked(source, kids[0], kids[1])
         flatten_operand(source, kids[0], flat)
         flat.push(JUXTAPOSED, kids[1].start_byte, kids[1].start_byte)
         flatten_operand(source, kids[1], flat)
@@ -98,11 +104,26 @@ def flatten(source: Source, node: Tree, flat: Chain) -> None:
             flatten_operand(source, kid, flat)
 
 
+def factor_checked(source: Source, number: Tree, factor: Tree) -> None:
+    """Raise when what looks like `2x` is a number that Julia refuses: `0b2`, `0x1g`, `2.x`."""
+    text = source.text(number)
+    if text[-1] == "." or (factor.type == "identifier" and (text[1:2] in ("x", "b", "o") or text == "0")):
+        follows = source.text(factor)[:20]
+        if text[-1] == "." or text != "0" or follows[0] in "xbo":
+            source.problem(number, f"invalid number `{text}{follows}`")
+
+
 def push_operator(source: Source, kid: Tree, flat: Chain) -> None:
     """Append an operator; the `!` of `x!=y` belongs to it, though the grammar gives it to the name."""
     op, start = source.text(kid), kid.start_byte
     if not op.isascii():
         op = fold(op)
+    if op == "-" and flat.ends and flat.ends[-1] == start and flat.items[-1] == "-":
+        source.problem(kid, "invalid operator `--`")
+    if source.original is not None and op == "=":  # the compound assignment that it was before the repair
+        while source.data[start - 1] == 32 and source.original[start - 1] != 32:
+            start -= 1
+        op = fold(source.original[start : kid.end_byte].decode())
     if op in ("=", "==") and flat.ends and flat.ends[-1] == start and source.data[start - 1] == 33:  # 33 is `!`
         name = flat.items[-1]
         if isinstance(name, Name):
@@ -119,8 +140,13 @@ def flatten_operand(source: Source, node: Tree, flat: Chain) -> None:
         flatten(source, node, flat)
         return
     start, end = node.start_byte, node.end_byte
+    if kind == "operator" and source.data[end : end + 1] in _GLUED:
+        source.problem(node, f"unexpected `{source.text(node)}`")
     if kind == "integer_literal":
         flat.push(integer(source, node), start, end)
+        return
+    if kind == "curly_expression":
+        flat.push(Braces(braces(source, node), pos=source.pos(node)), start, end)
         return
     if kind in _POSTFIX and source.data[start] in _OPERATOR_STARTS:
         call = unary_head(source, node)
@@ -155,7 +181,7 @@ def _operator(source: Source, node: Tree) -> Node:
     return Name(text, pos=source.pos(node))
 
 
-# --- calls and what else stands behind a value --------------------------------------------------------------------------
+# --- calls and what else stands behind a value -----------------------------------------------------------------------
 
 
 @converts("call_expression")
@@ -262,13 +288,14 @@ def _index(source: Source, node: Tree) -> Node:
     if inner.type == "comprehension_expression":
         return unsupported(source, node, "comprehension")
     source.indexing += 1
-    try:
-        args = vector(source, inner) if inner.type == "vector_expression" else None
-    finally:
-        source.indexing -= 1
-    if args is None:
-        return unsupported(source, node, "typed matrix literal `T[a b]` (an index `a[i -1]` is read as one)")
-    return Index(base, tuple(args), pos=source.pos(node))
+    rows = rows_of(source, inner)
+    args = items(source, inner) if rows is None else ()
+    source.indexing -= 1
+    if rows is not None:
+        if len(rows) != 1 or len(rows[0]) != 1 or b";" in source.data[inner.start_byte : inner.end_byte]:
+            return unsupported(source, node, "typed matrix literal `T[a b]` (an index `a[i -1]` is read as one)")
+        args = rows[0]
+    return Index(base, args, pos=source.pos(node))
 
 
 @converts("field_expression", "scoped_identifier")
@@ -302,10 +329,10 @@ def braces(source: Source, node: Tree) -> tuple[Node, ...]:
 
 @converts("curly_expression")
 def _braces(source: Source, node: Tree) -> Node:
-    return Braces(braces(source, node), pos=source.pos(node))
+    return unsupported(source, node, "braces `{...}`")
 
 
-# --- parentheses and brackets -------------------------------------------------------------------------------------------
+# --- parentheses and brackets ----------------------------------------------------------------------------------------
 
 
 @converts("parenthesized_expression")
@@ -314,13 +341,9 @@ def _parenthesized(source: Source, node: Tree) -> Node:
     inner = [kid for kid in kids if kid.is_named]
     if any(kid.type == "for_clause" for kid in inner):
         return unsupported(source, node, "generator")
-    outside, source.indexing = source.indexing, source.indexing
-    try:
-        if len(inner) == 1 and not any(kid.type == ";" for kid in kids):
-            return convert(source, inner[0])
-        return definitions.block(source, inner, source.pos(node))
-    finally:
-        source.indexing = outside
+    if len(inner) == 1 and not any(kid.type == ";" for kid in kids):
+        return convert(source, inner[0])
+    return definitions.block(source, inner, source.pos(node))
 
 
 @converts("tuple_expression")
@@ -354,43 +377,35 @@ def _tuple(source: Source, node: Tree) -> Node:
     return TupleExpr(tuple(items), pos=pos)
 
 
-def vector(source: Source, node: Tree) -> list[Node] | None:
-    """Return the items of `[a, b]`; None when it is a row `[a -b]`."""
-    items: list[Node] = []
+def rows_of(source: Source, node: Tree) -> list[tuple[Node, ...]] | None:
+    """Return the rows of `[a b; c d]`, of which `[a; b]` has two of one; None for a list with commas or nothing."""
     kids = [kid for kid in source.kids(node) if kid.is_named]
-    for kid in kids:
-        found = elements(source, kid)
-        if len(found) > 1:
-            if len(kids) > 1:
+    if node.type == "vector_expression":
+        return [tuple(elements(source, kids))] if len(kids) == 1 and node.children[-2].type != "," else None
+    return [tuple(elements(source, [k for k in source.kids(row) if k.is_named])) for row in kids]
+
+
+def items(source: Source, node: Tree) -> tuple[Node, ...]:
+    """Return the items of `[a, b]`."""
+    found: list[Node] = []
+    for kid in source.kids(node):
+        if kid.is_named:
+            made = elements(source, [kid])
+            if len(made) > 1:
                 source.problem(kid, "unexpected comma in a matrix row")
-            return None
-        items += found
-    return items
+            found += made
+    return tuple(found)
 
 
-@converts("vector_expression")
-def _vector(source: Source, node: Tree) -> Node:
-    items = vector(source, node)
-    if items is None:
-        return matrix(source, node, [node])
-    return VectorExpr(tuple(items), pos=source.pos(node))
-
-
-@converts("matrix_expression")
-def _matrix(source: Source, node: Tree) -> Node:
-    return matrix(source, node, [kid for kid in source.kids(node) if kid.type == "matrix_row"])
-
-
-def matrix(source: Source, node: Tree, rows: list[Tree]) -> Node:
-    """Return `[a b; c d]` by its rows; `[a; b]` has rows of one."""
-    found = []
-    for row in rows:
-        items: list[Node] = []
-        for kid in source.kids(row):
-            if kid.is_named:
-                items += elements(source, kid)
-        found.append(tuple(items))
-    return MatrixExpr(tuple(found), pos=source.pos(node))
+@converts("vector_expression", "matrix_expression")
+def _array(source: Source, node: Tree) -> Node:
+    rows = rows_of(source, node)
+    pos = source.pos(node)
+    if rows is None:
+        return VectorExpr(items(source, node), pos=pos)
+    if len(rows) == 1 and len(rows[0]) == 1 and b";" not in source.data[node.start_byte : node.end_byte]:
+        return VectorExpr(rows[0], pos=pos)
+    return MatrixExpr(tuple(rows), pos=pos)
 
 
 @converts("comprehension_expression")
@@ -403,7 +418,7 @@ def _interpolation(source: Source, node: Tree) -> Node:
     return unsupported(source, node, "interpolation `$`")
 
 
-# --- macro calls --------------------------------------------------------------------------------------------------------
+# --- macro calls -----------------------------------------------------------------------------------------------------
 
 
 @converts("macrocall_expression")
@@ -419,7 +434,7 @@ def _macro(source: Source, node: Tree) -> Node:
     for kid in kids[at + 1 :]:
         if kid.type == "macro_argument_list":
             for argument in source.kids(kid):
-                args += elements(source, argument)
+                args += elements(source, [argument])
         elif kid.type == "argument_list":
             args += macro_arguments(source, kid)
         elif kid.type == "do_clause":
@@ -448,6 +463,3 @@ def macro_arguments(source: Source, node: Tree) -> list[Node]:
         elif kid.is_named:
             args.append(convert(source, kid))
     return args
-
-
-__all__ = ["SyntaxProblem", "arguments", "chain", "elements", "flatten"]

@@ -64,7 +64,7 @@ def _boolean(source: Source, node: Tree) -> Node:
     return Literal(source.text(node) == "true", "Bool", pos=source.pos(node))
 
 
-# --- strings ------------------------------------------------------------------------------------------------------------
+# --- strings ---------------------------------------------------------------------------------------------------------
 
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|\n[ \t]*|.)", re.DOTALL)
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "e": "\x1b", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
@@ -139,7 +139,7 @@ def _dedent(parts: list[str | Node], raw: list[bool]) -> list[str | Node]:
     lines = joined.split("\n")[1:]
     counted = [line for i, line in enumerate(lines) if line.strip(" \t") or i == len(lines) - 1]
     indents = [len(line) - len(line.lstrip(" \t")) for line in counted]
-    strip = "\n[ \t]{0,%d}" % min(indents, default=0)
+    strip = f"\n[ \t]{{0,{min(indents, default=0)}}}"
     result: list[str | Node] = []
     for at, (part, plain) in enumerate(zip(parts, raw, strict=True)):
         if plain and isinstance(part, str):
@@ -167,7 +167,7 @@ def _command(source: Source, node: Tree) -> Node:
     return unsupported(source, node, "command literal")
 
 
-# --- symbols ------------------------------------------------------------------------------------------------------------
+# --- symbols ---------------------------------------------------------------------------------------------------------
 
 
 @converts("quote_expression")

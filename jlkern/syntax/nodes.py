@@ -1,7 +1,8 @@
 """The tree that the parser makes of a Julia source string: small frozen dataclasses, each with its place.
 
 The tree is Julia's own (every construct is an expression, operators are calls), after precedence has been settled by
-`jlkern.syntax.operators`. It knows neither types nor KernelAbstractions: `@kernel`, `@index` and friends are `MacroCall`s.
+`jlkern.syntax.operators`. It knows neither types nor KernelAbstractions, but for `@kernel`: `@index` and friends are
+`MacroCall`s.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Literal(Node):
-    """A number, bool, string, char, symbol or `nothing`; `type` is Julia's type name (`Int64`, `UInt8`, `Float32`, ...)."""
+    """A number, bool, string, char, symbol or `nothing`; `type` is Julia's name of its type (`Int64`, `Float32`, ...)."""
 
     value: int | float | bool | str | None
     type: str
@@ -274,7 +275,7 @@ class Lambda(Node):
 
 @dataclass(frozen=True, slots=True)
 class FunctionDef(Node):
-    """A function in long or short form; `where` holds its type parameters (`Name`s or `Call(Name("<:"), (T, Bound))`)."""
+    """A function in long or short form; `where` holds its type parameters (`Name` or `Call(Name("<:"), (T, Bound))`)."""
 
     name: str
     params: tuple[Param, ...]

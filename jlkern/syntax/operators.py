@@ -1,7 +1,7 @@
 """Julia's operator precedence: the table, and the re-association of flat operator chains by it.
 
-The grammar that makes the CST gets some of Julia wrong without an error node (`2x^2`, `2^3^2`, `a < b < c`, `1:n .+ 1`),
-so the parser flattens every operator expression to a chain of operands and operators, and `Chain` builds the tree anew.
+The grammar that makes the CST gets some of Julia wrong without an error node (`2x^2`, `2^3^2`, `a < b < c`), so the
+parser flattens every operator expression to a chain of operands and operators, and `Chain` builds the tree anew.
 """
 
 from __future__ import annotations
@@ -90,16 +90,15 @@ def _levels() -> dict[str, int]:
 
 
 LEVEL = _levels()
-UNARY = frozenset("+ - ! ~ ¬ √ ∛ ∜ ± ∓ <: >: & $".split())
+UNARY = frozenset("+ - ! ~ ¬ √ ∛ ∜ ± ∓ <: >:".split())
 JUXTAPOSED = ""  # stands between the factors of `2x`; it is no operator, so it has no level
 _RIGHT = frozenset((PAIR, ARROW, OR, AND, PIPE_LEFT))
 _CHAINED = frozenset(("+", "++", "*"))  # `a + b + c` is one call of three arguments
 _BOTH = frozenset("+ - ~ & $ ± ∓ ⋆ :".split())  # `[a -b]` has two elements where these are concerned
-_SAME_OPERATOR = {"−": "-", "·": "⋅", "·": "⋅"}  # characters that Julia reads as others
 _NAMES: dict[str, Name] = {}
 
 
-# --- nodes that live only while a chain is put together -----------------------------------------------------------------
+# --- nodes that live only while a chain is put together --------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +127,7 @@ def operator_name(op: str) -> Name:
     """Return the shared `Name` of an operator."""
     name = _NAMES.get(op)
     if name is None:
-        name = _NAMES[op] = Name(_SAME_OPERATOR.get(op, op))
+        name = _NAMES[op] = Name(op)
     return name
 
 
@@ -393,7 +392,7 @@ class Chain:
         op = self.next()
         if op is None or op == "::":
             return self.factor()
-        if (split_dot(op) or op) not in UNARY or op in ("$", "&"):
+        if (split_dot(op) or op) not in UNARY:
             self.unexpected()
         at = self.at
         pos = self.place(self.starts[at])

@@ -1,7 +1,7 @@
 """From Julia source to the tree of `jlkern.syntax.nodes`.
 
-tree-sitter-julia makes a concrete tree; `convert` turns it into ours with one function per node type. Operator precedence
-is settled by `operators.Chain`, because the grammar gets some of it wrong.
+tree-sitter-julia makes a concrete tree; `convert` turns it into ours with one function per node type. Operator
+precedence is settled by `operators.Chain`, because the grammar gets some of it wrong.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def parse_expression(text: str) -> Node:
     Examples
     --------
     >>> to_sexpr(parse_expression("2x^2"))
-    '(:call, :*, 2, (:call, :^, :x, 2))'
+    '(call * 2 (call ^ x 2))'
     """
     items = parse_module(text).items
     if len(items) != 1:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from jlkern.syntax.cst import Source, convert, converts, unsupported
 from jlkern.syntax.definitions import block, declarations
-from jlkern.syntax.nodes import Block, Break, Continue, For, If, Let, Local, Name, Node, Return, While
+from jlkern.syntax.nodes import Break, Continue, For, If, Let, Local, Node, Return, While
 
 if TYPE_CHECKING:
     from tree_sitter import Node as Tree
@@ -87,7 +87,6 @@ def _return(source: Source, node: Tree) -> Node:
 def _let(source: Source, node: Tree) -> Node:
     """Convert `let`; its bindings are what stands before the first line break or `;`."""
     bindings: list[tuple[str, Node | None]] = []
-    opening: list[Node] = []
     kids = source.kids(node)[1:-1]
     at = 0
     while at < len(kids) and _binds(source, node, kids, at):
@@ -103,8 +102,7 @@ def _let(source: Source, node: Tree) -> Node:
             return unsupported(source, node, "`let` of anything but plain names")
         at += 1
     pos = source.pos(node)
-    body = block(source, [kid for kid in kids[at:] if kid.is_named], pos)
-    return Let(tuple(bindings), Block((*opening, *body.body), pos=pos), pos=pos)
+    return Let(tuple(bindings), block(source, [kid for kid in kids[at:] if kid.is_named], pos), pos=pos)
 
 
 def _binds(source: Source, node: Tree, kids: list[Tree], at: int) -> bool:
@@ -124,6 +122,3 @@ def _local(source: Source, node: Tree) -> Node:
 @converts("global_statement", "quote_statement", "try_statement")
 def _refused(source: Source, node: Tree) -> Node:
     return unsupported(source, node, f"`{node.type.removesuffix('_statement')}`")
-
-
-__all__ = ["Name"]
