@@ -275,8 +275,10 @@ def check_written(name: str, value: object) -> None:
         raise ArgumentError(
             f"argument {name!r}: the kernel writes it, and the array is read-only; pass a writable array or a copy"
         )
-    if 0 in value.strides and any(
-        step == 0 and size > 1 for step, size in zip(value.strides, value.shape, strict=True)
+    if (
+        value.size
+        and 0 in value.strides
+        and any(step == 0 and size > 1 for step, size in zip(value.strides, value.shape, strict=True))
     ):
         raise ArgumentError(
             f"argument {name!r}: the kernel writes it, and this is a broadcast view whose elements share memory "

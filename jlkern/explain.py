@@ -1,0 +1,134 @@
+"""What `explain` answers: which configuration a call uses, where it comes from, and what would change that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jlkern import policy
+from jlkern.ndrange import Sizes
+from jlkern.signature import ArrayArg, ScalarArg, Signature
+from jlkern.space import Config
+
+if TYPE_CHECKING:
+    from jlkern.memo.store import TrialRecord, Winner
+    from jlkern.runtime import Runtime
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a call does what it does; `str()` of it is for people.
+
+    `config` is what the next call would run, None when it would tune first; `origin` is "memo", "nearest", "default",
+    "untuned" (the kernel declares no tunables) or "unknown" (the next call tunes). `margin` is the default's time over the
+    configuration's, None where not measured. `trials` are those journaled for exactly this call on exactly this machine.
+    """
+
+    kernel: str
+    engine: str
+    device: str
+    signature: Signature
+    ndrange: Sizes
+    workgroup: tuple[int, ...] | None
+    config: Config | None
+    origin: str
+    margin: float | None = None
+    seconds: float | None = None
+    trials: tuple[TrialRecord, ...] = ()
+    notes: tuple[str, ...] = ()
+    retune: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        from jlkern.report import explanation_text
+
+        return explanation_text(self)
+
+
+def explain(runtime: Runtime, args: tuple[Any, ...], given: Any) -> Explanation:
+    """Return the explanation of a call, without running or tuning anything."""
+    decl = runtime.declaration
+    engine, signature = runtime.validate(args)
+    override, sizes = runtime.sizes(args, given)
+    config: Config | None = decl.space.default()
+    origin, winner = "untuned", None
+    trials: tuple[TrialRecord, ...] = ()
+    if 0 in sizes:
+        origin = "default"
+    elif decl.tuned:
+        store, key = runtime.store(), runtime.memo_key(engine, signature, args, sizes)
+        trials = tuple(store.trials(key))
+        found = runtime.lookup(store, key)
+        if found is not None:
+            config, origin, winner = found.config, "memo", found.winner
+        elif policy.is_frozen() or decl.options.first_call != "tune":
+            choice = runtime.without_tuning(store, key, signature, sizes, record=False)
+            config, origin = choice.config, choice.origin
+        else:
+            config, origin = None, "unknown"
+    if config is not None and override is None and decl.ndrange.tunables:
+        sizes = decl.ndrange(args, config.as_dict())
+    return Explanation(
+        kernel=decl.title,
+        engine=engine.name,
+        device=engine.devices()[0].name,
+        signature=signature,
+        ndrange=sizes,
+        workgroup=None if config is None else decl.workgroup(config.as_dict()) or engine.default_workgroup(sizes),
+        config=config,
+        origin=origin,
+        margin=_margin(winner),
+        seconds=winner.seconds if winner is not None else None,
+        trials=trials,
+        notes=tuple(_notes(runtime, signature, args, sizes, winner)),
+        retune=tuple(_retune(runtime)) if decl.tuned else (),
+    )
+
+
+def _margin(winner: Winner | None) -> float | None:
+    if winner is None or not winner.seconds or not winner.default_seconds:
+        return None
+    return winner.default_seconds / winner.seconds
+
+
+def _notes(
+    runtime: Runtime, signature: Signature, args: tuple[Any, ...], sizes: Sizes, winner: Winner | None
+) -> list[str]:
+    decl = runtime.declaration
+    notes: list[str] = []
+    if 0 in sizes:
+        notes.append("the ndrange holds a 0: nothing is launched, tuned or stored")
+    narrow = [n for n, a in zip(decl.names, signature, strict=True) if isinstance(a, ArrayArg) and a.dtype == "float32"]
+    arrays = [a for a in signature if isinstance(a, ArrayArg) and np.dtype(a.dtype).kind in "fc"]
+    for name, arg in zip(decl.names, signature, strict=True):
+        wide = isinstance(arg, ScalarArg) and arg.dtype in ("float64", "complex128")
+        if wide and narrow and all(a.dtype in ("float32", "complex64") for a in arrays):
+            notes.append(
+                f"{name} is Float64 among Float32 arrays, so the arithmetic with it is Float64; "
+                f"pass np.float32(...), or annotate the parameter ({name}: np.float32)"
+            )
+    if winner is not None:
+        if winner.rank != "exact":
+            where = (
+                "another machine or versions of the same class" if winner.rank == "class" else "another kind of machine"
+            )
+            notes.append(f"measured on {where}")
+        if winner.noisy:
+            notes.append("the machine was noisy when this was measured")
+    return notes
+
+
+def _retune(runtime: Runtime) -> list[str]:
+    decl = runtime.declaration
+    if decl.key is not None:
+        shapes = f"another value of key= (it reads {', '.join(decl.key.names) or 'nothing'})"
+    elif decl.options.bucket is not None:
+        shapes = "shapes in another power-of-two bucket"
+    else:
+        shapes = "other shapes"
+    return [
+        f"{shapes}, dtypes or memory orders",
+        "another kernel source (comments and layout aside), or tunables added or renamed; a new value costs its own trials",
+        "another device, engine or compiler version, or number of threads",
+    ]

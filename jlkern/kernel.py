@@ -1,0 +1,269 @@
+"""`Kernel`: a KernelAbstractions source that is called like the Python function that declares it."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeAlias, overload
+
+from jlkern import compiled
+from jlkern.dispatch import Dispatcher
+from jlkern.errors import OptionError, SignatureError
+from jlkern.ndrange import Sizes
+from jlkern.options import Declaration
+from jlkern.runtime import Plan, Runtime, nothing, plain_array
+from jlkern.space import Config
+
+if TYPE_CHECKING:
+    from jlkern.explain import Explanation
+    from jlkern.tuning.task import TuneResult
+
+P = ParamSpec("P")
+NDRange: TypeAlias = "int | tuple[int, ...] | None"
+Fixed: TypeAlias = "Mapping[str, Any] | None"
+
+_SETTINGS = (
+    "strategy",
+    "strategy_options",
+    "effort",
+    "max_evals",
+    "time_limit",
+    "seed",
+    "progress",
+    "fresh",
+    "on_busy",
+)
+
+
+class Kernel(Generic[P]):
+    """A kernel. Make one with `@jlkern.kernel` or `jlkern.from_source`, and call it with the arguments of its parameters.
+
+    Two keywords go with every call: `ndrange=` launches over other work-items than declared, `config=` fixes tunables (those
+    not named take their default) and asks neither tuning nor memo.
+    """
+
+    __name__: str
+    __qualname__: str
+    __wrapped__: Callable[P, None]
+
+    def __init__(self, declaration: Declaration, recipe: tuple[Callable[..., Any], tuple[Any, ...]]) -> None:
+        self._runtime = Runtime(declaration)
+        self._dispatcher = Dispatcher(self._runtime)
+        self._recipe = recipe
+        self.__signature__ = declaration.parameters.full_signature()
+
+    # The generated function of `dispatch` takes the place of this one, in a class of this kernel's own, at the first call.
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None: ...
+    @overload
+    def __call__(self, *args: Any, ndrange: NDRange = ..., config: Fixed = ..., **kwargs: Any) -> None: ...
+    def __call__(self, /, *args: Any, ndrange: Any = None, config: Any = None, **kwargs: Any) -> None:
+        """Run the kernel; returns when the result is in the arrays."""
+        self._dispatcher.miss(self, self._bound(args, kwargs), ndrange, config)
+
+    @overload
+    def tune(self, *args: P.args, **kwargs: P.kwargs) -> TuneResult: ...
+    @overload
+    def tune(self, *args: Any, ndrange: NDRange = ..., **kwargs: Any) -> TuneResult: ...
+    def tune(self, /, *args: Any, ndrange: Any = None, **kwargs: Any) -> TuneResult:
+        """Tune for these arguments, also when a winner is known, and remember the result; never touches the arguments.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            The arguments of a call; and, to override the decorator's, `effort=`, `max_evals=`, `time_limit=`, `strategy=`,
+            `strategy_options=`, `seed=`, `on_busy=`, `progress=`, and `fresh=True` to measure known trials again.
+        ndrange
+            As in a call.
+
+        Returns
+        -------
+        TuneResult
+            After Ctrl-C too: then the best so far, marked as interrupted.
+        """
+        settings = {name: kwargs.pop(name) for name in _SETTINGS if name in kwargs and name not in self._names}
+        runtime = self._runtime
+        values = self._bound(args, kwargs)
+        engine, signature = runtime.validate(values)
+        given, sizes = runtime.sizes(values, ndrange)
+        if 0 in sizes:
+            raise OptionError(f"{self.__name__}: the ndrange {sizes} holds a 0, so there is nothing to tune")
+        store, key = runtime.store(), runtime.memo_key(engine, signature, values, sizes)
+        chosen = replace(runtime.declaration.settings, **settings)
+        with compiled.locks.hold(("tune", key.id)):
+            result = runtime.tune(engine, signature, values, given, store, key, chosen)
+        self._dispatcher.forget()
+        return result
+
+    @overload
+    def config_for(self, *args: P.args, **kwargs: P.kwargs) -> Config | None: ...
+    @overload
+    def config_for(self, *args: Any, ndrange: NDRange = ..., **kwargs: Any) -> Config | None: ...
+    def config_for(self, /, *args: Any, ndrange: Any = None, **kwargs: Any) -> Config | None:
+        """Return the configuration that a call would use, or None where it would tune first; never runs anything."""
+        return self.explain(*args, ndrange=ndrange, **kwargs).config
+
+    @overload
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound: ...
+    @overload
+    def bind(self, *args: Any, ndrange: NDRange = ..., config: Fixed = ..., **kwargs: Any) -> Bound: ...
+    def bind(self, /, *args: Any, ndrange: Any = None, config: Any = None, **kwargs: Any) -> Bound:
+        """Return a launch on exactly these arrays, called with nothing: the shortest way to launch.
+
+        It keeps the arrays alive. Scalars and the ndrange are those of now: a callable `ndrange=` is not asked again.
+        Tunes first where a call would.
+        """
+        values = self._bound(args, kwargs)
+        plan, _ = self._runtime.plan(values, ndrange, config)
+        return Bound(plan, tuple(map(plain_array, values)))
+
+    @overload
+    def explain(self, *args: P.args, **kwargs: P.kwargs) -> Explanation: ...
+    @overload
+    def explain(self, *args: Any, ndrange: NDRange = ..., **kwargs: Any) -> Explanation: ...
+    def explain(self, /, *args: Any, ndrange: Any = None, **kwargs: Any) -> Explanation:
+        """Say which configuration a call uses, where it comes from, how much it wins and what would re-tune it."""
+        from jlkern.explain import explain
+
+        return explain(self._runtime, self._bound(args, kwargs), ndrange)
+
+    @overload
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> str: ...
+    @overload
+    def lower(self, *args: Any, ndrange: NDRange = ..., config: Fixed = ..., **kwargs: Any) -> str: ...
+    def lower(self, /, *args: Any, ndrange: Any = None, config: Any = None, **kwargs: Any) -> str:
+        """Return the generated code for a configuration: `config=`, else the known one, else the default. Never tunes."""
+        runtime = self._runtime
+        values = self._bound(args, kwargs)
+        engine, signature = runtime.validate(values)
+        if config is not None:
+            chosen = runtime.declaration.space.resolve(config)
+        else:
+            chosen = self.explain(*values, ndrange=ndrange).config or runtime.declaration.space.default()
+        _, sizes = runtime.sizes(values, ndrange, chosen.as_dict())
+        return compiled.launcher_for(engine, runtime.request(signature, chosen, len(sizes))).text
+
+    @property
+    def source(self) -> str:
+        """The Julia source."""
+        return self._runtime.declaration.source.text
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return self._runtime.declaration.names
+
+    def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        parameters = self._runtime.declaration.parameters
+        return parameters.convert(parameters.bind(args, kwargs))
+
+    def __repr__(self) -> str:
+        return f"<jlkern kernel {self.__qualname__}{self._runtime.declaration.parameters.signature}>"
+
+    # --- what a function of a module does too --------------------------------------------------------------------------
+
+    def __get__(self, instance: object | None, owner: type | None = None) -> Kernel[P]:
+        if instance is not None:
+            raise SignatureError(
+                f"{self.__qualname__} is a kernel in a class, and a kernel cannot be a method; use @staticmethod above "
+                "@jlkern.kernel"
+            )
+        return self
+
+    def __copy__(self) -> Kernel[P]:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Kernel[P]:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        # `__main__` is another module in another process, and a local kernel has no name there: these go by what made them
+        if self.__module__ != "__main__" and _is_named(self, self.__module__, self.__qualname__):
+            return named, (self.__module__, self.__qualname__)
+        return self._recipe
+
+
+class Bound(functools.partial):  # type: ignore[type-arg]
+    """A launch on fixed arrays, called with nothing. `args` keeps them alive; `config` and `ndrange` say what runs."""
+
+    config: Config
+    ndrange: Sizes
+    arguments: tuple[Any, ...]
+
+    # A partial is called in C without a frame of its own: this is the cheapest callable object there is.
+    def __new__(cls, plan: Plan, args: tuple[Any, ...]) -> Bound:
+        launcher = plan.launcher
+        if launcher is None:
+            self = super().__new__(cls, nothing)
+        else:
+            fire = launcher.bind(plan.ndrange, args)
+            fail = launcher.fail
+
+            def launch() -> None:
+                status = fire()
+                if status:
+                    fail(fire, status)
+
+            self = super().__new__(cls, launch)
+        self.config, self.ndrange, self.arguments = plan.config, plan.ndrange, args
+        return self
+
+    def __repr__(self) -> str:
+        return f"<jlkern launch over {self.ndrange} with {self.config}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a bound launch holds compiled code and cannot be pickled; pickle the kernel and bind again")
+
+
+def make_kernel(
+    declaration: Declaration,
+    recipe: tuple[Callable[..., Any], tuple[Any, ...]],
+    function: Callable[P, None] | None,
+    module: str,
+    qualname: str,
+) -> Kernel[P]:
+    """Return the kernel of a declaration, in a class of its own whose `__call__` can be written for it."""
+    own: type[Kernel[P]] = type("Kernel", (Kernel,), {"__module__": Kernel.__module__, "__doc__": Kernel.__doc__})
+    self = own(declaration, recipe)
+    self.__name__ = qualname.rpartition(".")[2]
+    self.__qualname__ = qualname
+    self.__module__ = module
+    self.__doc__ = declaration.source.text
+    if function is not None:
+        self.__wrapped__ = function
+        self.__doc__ = function.__doc__ if function.__doc__ is not None else self.__doc__
+    return self
+
+
+def read_source(source: str | Path, base: str | None, what: str) -> tuple[str, Path | None]:
+    """Return a source's text, and its file when it is in one; a path is relative to the folder of the file `base`."""
+    if isinstance(source, str):
+        if "@kernel" not in source and source.strip().endswith(".jl") and "\n" not in source.strip():
+            raise OptionError(f"{what}: source={source!r} looks like a file name; pass pathlib.Path({source!r})")
+        return source, None
+    if not isinstance(source, Path):
+        raise OptionError(f"{what}: source= must be a string or a pathlib.Path, got {source!r}")
+    path = source.expanduser()
+    if not path.is_absolute() and base is not None:
+        path = Path(base).parent / path
+    try:
+        return path.read_text(encoding="utf-8"), path
+    except (OSError, UnicodeDecodeError) as problem:
+        raise OptionError(f"{what}: cannot read the source file {path}: {problem}") from None
+
+
+def named(module: str, qualname: str) -> Any:
+    """Return what a module calls by a qualified name: how kernels come out of a pickle. Raises what importing raises."""
+    found: Any = importlib.import_module(module)
+    for name in qualname.split("."):
+        found = getattr(found, name)
+    return found
+
+
+def _is_named(kernel: object, module: str, qualname: str) -> bool:
+    try:
+        return named(module, qualname) is kernel
+    except (ImportError, AttributeError):
+        return False

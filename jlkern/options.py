@@ -1,0 +1,324 @@
+"""What a kernel's declaration says: the options as written, checked once, and what follows from them."""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import sys
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jlkern.engines.select import check_device, check_engine, engine_named
+from jlkern.errors import EffectsError, MissingSourceError, NDRangeError, OptionError, SignatureError, TunableError
+from jlkern.ndrange import NDRange, make_ndrange, shape_of
+from jlkern.parameters import Parameters
+from jlkern.space import UNSET, NamedCall, Space, Value, Workgroup, call_named, make_space, make_workgroup
+from jlkern.tuning.task import TuneSettings
+
+if TYPE_CHECKING:
+    from jlkern.source import Effects, KernelSource
+
+FIRST_CALLS = ("tune", "nearest", "default")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The decorator's options as the user wrote them; `None` is "not given" except in `workgroup`."""
+
+    tune: Mapping[str, Iterable[Any]] | None = None
+    name: str | None = None
+    restrictions: Any = None
+    default: Mapping[str, Any] | None = None
+    workgroup: Any = UNSET
+    ndrange: Any = None
+    key: Callable[..., Any] | None = None
+    bucket: str | None = None
+    inout: str | Sequence[str] | None = None
+    compare: Mapping[str, Any] | None = None
+    reference: Callable[..., Any] | None = None
+    tolerance: Any = None
+    engine: str = "auto"
+    device: str | None = None
+    strategy: Any = None
+    strategy_options: Mapping[str, Any] | None = None
+    seed: int = 0
+    effort: str = "quick"
+    max_evals: int | None = None
+    time_limit: float | None = None
+    first_call: str = "tune"
+    on_busy: str = "wait"
+
+    def given(self) -> dict[str, Any]:
+        """Return the options that differ from their defaults, by name."""
+        return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not f.default}
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A kernel as declared: everything that its calls need and that no call changes.
+
+    `written` and `restored` are Python names: the arrays that the kernel may write, and those of them whose old content
+    matters. `settings` are the tuning run's; `key` is the rule of `key=`.
+    """
+
+    title: str
+    source: KernelSource
+    parameters: Parameters
+    options: Options
+    space: Space
+    ndrange: NDRange
+    workgroup: Workgroup
+    written: tuple[str, ...]
+    restored: frozenset[str]
+    settings: TuneSettings
+    key: NamedCall | None
+    reaches: tuple[tuple[str, str], ...]
+    julia_written: frozenset[str] = field(default=frozenset())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The Python names of the parameters, in order."""
+        return self.parameters.names
+
+    @property
+    def tuned(self) -> bool:
+        """Whether there is anything to tune."""
+        return bool(self.space.tunables)
+
+    def effects(self) -> Effects:
+        """Return what a run writes, under the Python names."""
+        from jlkern.source import Effects
+
+        return Effects(written=frozenset(self.written), read_first=self.restored, unknown=())
+
+
+def declare(options: Options, source: KernelSource, parameters: Parameters, space: Space, title: str) -> Declaration:
+    """Check the options of a kernel against its source and return its declaration.
+
+    Raises
+    ------
+    JlkernError
+        The kind of the mistake; the message says what to write instead.
+    """
+    names = parameters.names
+    _check_count(source, parameters, title)
+    for tunable in space.names:
+        if tunable in names or tunable in source.names:
+            raise TunableError(f"{title}: the tunable {tunable!r} is named like a parameter; rename one of them")
+    if options.ndrange is not None:
+        ndrange = make_ndrange(options.ndrange, names, space.names)
+    elif source.ndrange_param is not None:
+        ndrange = shape_of(names[source.names.index(source.ndrange_param)], names)
+    else:
+        raise NDRangeError(
+            f"{title}: the number of work-items cannot be proved from the source ({source.ndrange_problem}); pass "
+            "ndrange=: a parameter's name for its shape, a tuple of sizes, or a callable such as ndrange=lambda y: y.size"
+        )
+    written, restored = _effects(options, source, names, title)
+    if options.first_call not in FIRST_CALLS:
+        raise OptionError(f"first_call= must be one of {_listed(FIRST_CALLS)}, got {options.first_call!r}")
+    check_engine(options.engine)
+    check_device(options.device)
+    if options.engine != "auto":
+        engine_named(options.engine).check(source)
+    space.default()  # an empty space is an error of the declaration, not of the first call
+    return Declaration(
+        title=title,
+        source=source,
+        parameters=parameters,
+        options=options,
+        space=space,
+        ndrange=ndrange,
+        workgroup=make_workgroup(options.workgroup, space.names),
+        written=written,
+        restored=restored,
+        settings=_settings(options, names, written),
+        key=_key_rule(options, names),
+        reaches=tuple(
+            (t, f"val {source.vals.index(t) + 1}" if t in source.vals else "const") for t in sorted(space.names)
+        ),
+        julia_written=frozenset(j for n, j in zip(names, source.names, strict=True) if n in written),
+    )
+
+
+def space_of(options: Options) -> Space:
+    """Return the space that the options declare. Raises `TunableError`."""
+    if options.tune is None:
+        for option in ("restrictions", "default"):
+            if getattr(options, option) is not None:
+                raise TunableError(f"{option}= needs tune=, the tunables that it speaks of")
+        return make_space({})
+    return make_space(options.tune, options.restrictions, options.default)
+
+
+def check_body(function: types.FunctionType) -> None:
+    """Check that a decorated function's body is empty: what runs is the source, and code here would be lost silently."""
+    code = function.__code__
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise SignatureError(f"{function.__qualname__} is a coroutine or generator; a kernel is a plain function")
+    if not set(code.co_code[::2]) <= _EMPTY_BODY:
+        raise SignatureError(
+            f"{function.__qualname__} has code in its body, which would never run; leave only the docstring "
+            "(or `...`), the kernel's source is what runs"
+        )
+    returns = function.__annotations__.get("return")
+    if returns not in (None, "None", types.NoneType):
+        raise SignatureError(
+            f"{function.__qualname__} returns {returns!r}; a kernel writes into its arrays: write -> None"
+        )
+
+
+_EMPTY_BODY = frozenset(
+    dis.opmap[name]
+    for name in ("CACHE", "RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST", "COPY_FREE_VARS", "NOT_TAKEN")
+    if name in dis.opmap
+)
+
+
+def missing_source(title: str) -> MissingSourceError:
+    """Return the error for a kernel without a source."""
+    if sys.flags.optimize >= 2:
+        return MissingSourceError(
+            f"{title} has no source: Python runs with -OO, which removes docstrings; pass the source as source=..."
+        )
+    return MissingSourceError(
+        f"{title} has no source: write the kernel in its docstring (with `@kernel function ...`) or pass source=, "
+        "a string or the path of a .jl file"
+    )
+
+
+# --- details -----------------------------------------------------------------------------------------------------------
+
+
+def _check_count(source: KernelSource, parameters: Parameters, title: str) -> None:
+    if len(source.names) == len(parameters.names):
+        return
+    first = parameters.names[0] if parameters.names else ""
+    hint = "; a kernel cannot be a method, use @staticmethod" if first in ("self", "cls") else ""
+    raise SignatureError(
+        f"{title} takes ({', '.join(parameters.names)}), and the kernel {source.name} takes "
+        f"({', '.join(map(str, source.names))}): name its data parameters in the same order{hint}"
+    )
+
+
+def _effects(
+    options: Options, source: KernelSource, names: tuple[str, ...], title: str
+) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Return which parameters are written, and which of them must be restored before a run, by their Python names."""
+    python = dict(zip(source.names, names, strict=True))
+    inout = _names(options.inout, names, "inout=")
+    unknown = [u for u in source.effects.unknown if python.get(u[0], u[0]) not in inout]
+    if unknown and options.tune and options.inout is None:
+        param, line, reason = unknown[0]
+        raise EffectsError(
+            f"{title}: {source.origin.where(line)}: it cannot be proved whether the kernel writes {param!r} ({reason}); "
+            "tuning must know: pass inout=, the names of the arrays that the kernel writes"
+        )
+    # without inout= every parameter in doubt counts as written, which only ever asks more of the arguments
+    doubtful = {python[u[0]] for u in unknown if u[0] in python} if options.inout is None else set()
+    known = {python[w] for w in source.effects.written}
+    written = tuple(n for n in names if n in known or n in inout or n in doubtful)
+    restored = {python[r] for r in source.effects.read_first} | set(inout) | doubtful
+    return written, frozenset(restored & set(written))
+
+
+def _settings(options: Options, names: tuple[str, ...], written: tuple[str, ...]) -> TuneSettings:
+    compare = options.compare if options.compare is not None else {}
+    if not isinstance(compare, Mapping):
+        raise OptionError(f"compare= must be a mapping of outputs to functions or None, got {compare!r}")
+    for name, function in compare.items():
+        if name not in written:
+            raise OptionError(f"compare= names {name!r}, which is none of the outputs {_listed(written)}")
+        if function is not None and not callable(function):
+            raise OptionError(f"compare={{{name!r}: ...}} must be a function or None, got {function!r}")
+    if options.reference is not None and not callable(options.reference):
+        raise OptionError(f"reference= must be a function of the kernel's arguments, got {options.reference!r}")
+    _check_tolerance(options.tolerance, names)
+    if type(options.seed) is not int:
+        raise OptionError(f"seed= must be an int, got {options.seed!r}")
+    strategy_options = options.strategy_options if options.strategy_options is not None else {}
+    if not isinstance(strategy_options, Mapping):
+        raise OptionError(f"strategy_options= must be a mapping, got {strategy_options!r}")
+    return TuneSettings(
+        strategy=options.strategy,
+        strategy_options=dict(strategy_options),
+        effort=options.effort,  # type: ignore[arg-type]  # checked by TuneSettings itself
+        max_evals=options.max_evals,
+        time_limit=options.time_limit,
+        seed=options.seed,
+        compare=dict(compare),
+        reference=options.reference,
+        tolerance=options.tolerance,
+        on_busy=options.on_busy,  # type: ignore[arg-type]
+    )
+
+
+def _check_tolerance(tolerance: Any, names: tuple[str, ...]) -> None:
+    if tolerance is None:
+        return
+    if isinstance(tolerance, Mapping):
+        for name, value in tolerance.items():
+            if name not in names:
+                raise OptionError(f"tolerance= names {name!r}, which is none of the parameters {_listed(names)}")
+            _check_tolerance(value, ())
+        return
+    items = tolerance if isinstance(tolerance, tuple) and len(tolerance) == 2 else (tolerance,)
+    for item in items:
+        if isinstance(item, bool) or not isinstance(item, (int, float)) or not item >= 0:
+            raise OptionError(
+                f"tolerance= must be a number >= 0, (relative, absolute), or these by output name, got {tolerance!r}"
+            )
+
+
+def _key_rule(options: Options, names: tuple[str, ...]) -> NamedCall | None:
+    if options.bucket not in (None, "pow2"):
+        raise OptionError(f"bucket= must be 'pow2' or None, got {options.bucket!r}")
+    if options.key is None:
+        return None
+    if options.bucket is not None:
+        raise OptionError("key= and bucket= both say which shapes share a tuning; pass one of them")
+    if not callable(options.key):
+        raise OptionError(
+            f"key= must be a callable of parameters, as key=lambda x: x.shape[0] // 1024, got {options.key!r}"
+        )
+    return call_named(options.key, names, "key=")
+
+
+def key_value(raw: object) -> Value:
+    """Check what `key=` returned and strip it down to plain Python values."""
+    if isinstance(raw, (tuple, list)):
+        return tuple(map(key_value, raw))
+    if isinstance(raw, np.generic):
+        raw = raw.item()
+    if isinstance(raw, (bool, int, str)) or (isinstance(raw, float) and np.isfinite(raw)):
+        return raw
+    raise OptionError(f"key= returned {raw!r}; it must return a bool, int, finite float, str or a tuple of these")
+
+
+def pow2(size: int) -> int:
+    """Return the least power of two that is not below a size.
+
+    >>> [pow2(n) for n in (0, 1, 3, 1024, 1025)]
+    [0, 1, 4, 1024, 2048]
+    """
+    return 1 << (size - 1).bit_length() if size > 0 else 0
+
+
+def _names(option: Any, names: tuple[str, ...], what: str) -> tuple[str, ...]:
+    if option is None:
+        return ()
+    items = (option,) if isinstance(option, str) else option
+    if not isinstance(items, (tuple, list)) or not all(isinstance(item, str) for item in items):
+        raise OptionError(f"{what} must be a parameter's name or a tuple of names, got {option!r}")
+    for item in items:
+        if item not in names:
+            raise OptionError(f"{what} names {item!r}, which is none of the parameters {_listed(names)}")
+    return tuple(items)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "(none)"

@@ -1,0 +1,256 @@
+"""Warm-up: compile, and tune where asked, what later calls will launch, without the real arrays."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import time
+import types
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from jlkern import compiled
+from jlkern.errors import ArgumentError, BoundsError, OptionError, TuningError
+from jlkern.kernel import Kernel
+from jlkern.knobs import knobs
+from jlkern.signature import Array, JuliaFunction, Signature, Val, scalar_dtype
+from jlkern.space import Config
+
+if TYPE_CHECKING:
+    from jlkern.ndrange import Sizes
+
+Spec: TypeAlias = Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Precompiled:
+    """What was made ready: a kernel, for argument types and an ndrange, with the configuration that calls will use."""
+
+    kernel: str
+    signature: Signature
+    ndrange: Sizes
+    config: Config
+    origin: str
+    seconds: float
+
+    def __str__(self) -> str:
+        types_ = ", ".join(map(str, self.signature))
+        return f"{self.kernel}({types_}): {self.config} ({self.origin}), {self.seconds:.2f} s"
+
+
+def precompile(
+    kernel: Kernel[Any] | types.ModuleType,
+    *signatures: Spec,
+    tune: bool = False,
+    make_args: Callable[[], Sequence[Any]] | None = None,
+) -> list[Precompiled]:
+    """Compile what later calls will launch, so that the first of them need not.
+
+    Parameters
+    ----------
+    kernel
+        A kernel, or a module: then each of its kernels is made ready for those of the signatures that fit it.
+    *signatures
+        Each a tuple in parameter order of `jlkern.Array(dtype, shape, order)`, scalar types such as `np.float32`, or scalar
+        values, which are needed where `ndrange=` or `key=` read them.
+    tune
+        Also tune, on synthetic arrays in a process of its own: floats around 1, and ones for ints, which are valid indices.
+        The default configuration runs once with bounds checks on before anything is measured.
+    make_args
+        Returns real arguments to tune on, for a kernel that goes by its arrays' contents (indices, say): needs `tune=True`
+        and a single kernel, and then this process tunes. With it, signatures may be left out.
+
+    Returns
+    -------
+    list of Precompiled
+        One for each kernel and signature.
+
+    Raises
+    ------
+    OptionError
+        No signature, or one that does not fit the kernel.
+    TuningError
+        The worker process failed; the message says how.
+    """
+    if isinstance(kernel, types.ModuleType):
+        if make_args is not None:
+            raise OptionError("precompile: make_args= belongs to one kernel; pass the kernel, not its module")
+        return _module(kernel, signatures, tune)
+    if not isinstance(kernel, Kernel):
+        raise OptionError(f"precompile: pass a kernel or a module of kernels, not {kernel!r:.80}")
+    if make_args is not None:
+        if not tune:
+            raise OptionError("precompile: make_args= gives arguments to tune on; pass tune=True with it")
+        args = tuple(make_args())
+        kernel.tune(*args)
+        return [_compile(kernel, args)]
+    if not signatures:
+        raise OptionError(
+            "precompile: pass a signature for each use, as (jlkern.Array('float32', 1 << 20), np.float32, ...)"
+        )
+    made = [arguments(kernel, spec) for spec in signatures]
+    if tune:
+        for spec in signatures:
+            _tune_apart(kernel, spec)
+    return [_compile(kernel, args) for args in made]
+
+
+def arguments(kernel: Kernel[Any], spec: Spec, fill: bool = False) -> tuple[Any, ...]:
+    """Return arguments of the described types; without `fill` the arrays' content is undefined and costs no memory.
+
+    Raises
+    ------
+    OptionError
+        The signature has another length than the kernel.
+    ArgumentError
+        An item is neither an `Array` nor a scalar type or value.
+    """
+    names = kernel._names
+    if not isinstance(spec, (tuple, list)) or len(spec) != len(names):
+        raise OptionError(
+            f"precompile: {kernel.__name__} takes ({', '.join(names)}); give each of them a type, got {spec!r}"
+        )
+    return kernel._bound(tuple(_argument(n, item, fill) for n, item in zip(names, spec, strict=True)), {})
+
+
+def _argument(name: str, item: Any, fill: bool) -> Any:
+    if isinstance(item, Array):
+        array = item.empty()
+        if fill:
+            _fill(array)
+        return array
+    if isinstance(item, (np.dtype, type)):
+        dtype = scalar_dtype(item)
+        if dtype is None:
+            raise ArgumentError(f"argument {name!r}: {item!r} is no scalar type; pass one such as np.float32")
+        return item(1) if item in (bool, int, float, complex) else np.dtype(dtype).type(1)  # type: ignore[operator]
+    if isinstance(item, (bool, int, float, complex, np.generic, tuple, Val, JuliaFunction)):
+        return item
+    if isinstance(item, np.ndarray):
+        raise ArgumentError(f"argument {name!r}: describe an array, as jlkern.Array({item.dtype.name!r}, {item.shape})")
+    raise ArgumentError(f"argument {name!r}: {item!r} is neither a jlkern.Array nor a scalar type or value")
+
+
+def _fill(array: np.ndarray[Any, Any]) -> None:
+    if array.dtype.kind in "fc":
+        values = np.random.default_rng(0).random(array.shape) + 0.5
+        array[...] = values + 1j * values[..., ::-1] if array.dtype.kind == "c" and array.ndim else values
+    else:
+        array[...] = 1
+
+
+def _compile(kernel: Kernel[Any], args: tuple[Any, ...]) -> Precompiled:
+    """Compile what a call with these arguments launches: the known configuration, else the default."""
+    runtime = kernel._runtime
+    start = time.perf_counter()
+    engine, signature = runtime.validate(args)
+    known = kernel.explain(*args)
+    config = known.config or runtime.declaration.space.default()
+    origin = known.origin if known.config is not None else "default"
+    _, sizes = runtime.sizes(args, None, config.as_dict())
+    if 0 in sizes:
+        raise OptionError(f"precompile: {kernel.__name__}: the ndrange {sizes} holds a 0, so nothing would be launched")
+    launcher = compiled.launcher_for(engine, runtime.request(signature, config, len(sizes)))
+    launcher.fire(sizes)
+    return Precompiled(kernel.__name__, signature, sizes, config, origin, time.perf_counter() - start)
+
+
+# --- tuning apart -------------------------------------------------------------------------------------------------------
+
+
+def _tune_apart(kernel: Kernel[Any], spec: Spec) -> None:
+    """Tune in a process of its own, which shares the memo; where there is no memo on disk, in this one."""
+    if kernel._runtime.store().path is None:
+        _tune_here(kernel, spec)
+        return
+    try:
+        payload = pickle.dumps((kernel, tuple(spec)))
+    except Exception as problem:
+        raise OptionError(
+            f"precompile: {kernel.__name__} cannot be sent to a worker process ({problem}); put it, and the functions in "
+            "its options, at the top level of a module, or tune here with make_args="
+        ) from problem
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    code = f"import sys; sys.path[:] = {sys.path!r}; from jlkern.precompile import _worker; _worker()"
+    environment = {**_environ(), "JLKERN_CACHE_DIR": str(knobs.cache_dir)}
+    done = subprocess.run([sys.executable, "-c", code], input=payload, capture_output=True, env=environment)
+    if done.returncode == 0 and done.stdout.endswith(b"jlkern: done\n"):
+        return
+    marker = b"jlkern: failed\n"
+    if marker in done.stdout:
+        raise pickle.loads(done.stdout.partition(marker)[2])
+    last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
+    raise TuningError(
+        f"precompile: the worker process that tuned {kernel.__name__} ended with code {done.returncode}: {last[0]}"
+        + (f" (started from {main})" if main else "")
+    )
+
+
+def _environ() -> dict[str, str]:
+    import os
+
+    return dict(os.environ)
+
+
+def _worker() -> None:
+    """Tune what comes in on stdin: the other side of `_tune_apart`."""
+    out = sys.stdout.buffer
+    try:
+        kernel, spec = pickle.loads(sys.stdin.buffer.read())
+        _tune_here(kernel, spec)
+    except Exception as problem:
+        out.write(b"jlkern: failed\n" + pickle.dumps(_portable(problem)))
+    else:
+        out.write(b"jlkern: done\n")
+    out.flush()
+
+
+def _portable(problem: Exception) -> Exception:
+    """Return an exception that pickles: itself, or a `TuningError` with its text."""
+    try:
+        pickle.loads(pickle.dumps(problem))
+    except Exception:
+        return TuningError(f"{type(problem).__name__}: {problem}")
+    return problem
+
+
+def _tune_here(kernel: Kernel[Any], spec: Spec) -> None:
+    args = arguments(kernel, spec, fill=True)
+    runtime = kernel._runtime
+    engine, signature = runtime.validate(args)
+    config = runtime.declaration.space.default()
+    _, sizes = runtime.sizes(args, None)
+    if 0 in sizes:
+        raise OptionError(f"precompile: {kernel.__name__}: the ndrange {sizes} holds a 0, so there is nothing to tune")
+    checked = replace(runtime.request(signature, config, len(sizes)), check_bounds=True)
+    launcher = compiled.launcher_for(engine, checked)
+    copies = arguments(kernel, spec, fill=True)
+    fire = launcher.fire(sizes)
+    status = fire(*copies)
+    if status:
+        try:
+            launcher.fail(fire, status)
+        except BoundsError as problem:
+            raise OptionError(
+                f"precompile: {kernel.__name__} leaves its arrays on synthetic arguments ({problem}); pass make_args=, a "
+                "function that returns real arguments"
+            ) from problem
+    kernel.tune(*args)
+
+
+def _module(module: types.ModuleType, signatures: Iterable[Spec], tune: bool) -> list[Precompiled]:
+    kernels = list({id(k): k for k in vars(module).values() if isinstance(k, Kernel)}.values())
+    if not kernels:
+        raise OptionError(f"precompile: the module {module.__name__} holds no kernels")
+    results: list[Precompiled] = []
+    for spec in signatures:
+        fitting = [k for k in kernels if len(k._names) == len(spec)]
+        if not fitting:
+            raise OptionError(f"precompile: no kernel of {module.__name__} takes {len(spec)} arguments")
+        for kernel in fitting:
+            results += precompile(kernel, spec, tune=tune)
+    return results
