@@ -1,0 +1,245 @@
+"""Honest timing: how samples are taken, and what may be concluded from them.
+
+The first half works on plain lists of numbers; only the second takes samples. Times are never averaged: noise adds to a
+time and never takes away, so medians and quartiles stand for a list. Contenders are compared by samples that were taken
+in turn, round by round, so that a drift of the machine's speed meets all of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+# A gain below this is not worth leaving the default for, nor is it told apart from where the arrays happen to lie.
+LEAST_GAIN: Final = 0.01
+# The chance of calling a contender faster than the default though it is not.
+ALPHA: Final = 0.01
+# With few samples, all of one must lie below all of the other by this much. (samples, margin), the first that applies.
+SEPARATION: Final = ((5, LEAST_GAIN), (4, 0.05), (3, 0.10), (2, 0.25))
+# Contenders whose medians differ by less than this are a tie when the samples do not tell them apart either.
+TIE: Final = 0.02
+
+# --- conclusions from samples -----------------------------------------------------------------------------------------
+
+
+def quantile(samples: Sequence[float], q: float) -> float:
+    """Return the q-quantile by linear interpolation.
+
+    >>> quantile([4.0, 1.0, 2.0], 0.5)
+    2.0
+    """
+    ordered = sorted(samples)
+    place = q * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low) if low != high else ordered[low]
+
+
+def median(samples: Sequence[float]) -> float:
+    """Return the median."""
+    return quantile(samples, 0.5)
+
+
+def spread(samples: Sequence[float]) -> float:
+    """Return half the distance between the quartiles, relative to the median.
+
+    >>> spread([1.0, 1.0, 1.0, 9.0])
+    1.0
+    """
+    middle = median(samples)
+    return (quantile(samples, 0.75) - quantile(samples, 0.25)) / (2 * middle) if middle > 0 else 0.0
+
+
+def steady(samples: Sequence[float], window: int = 8, limit: float = 0.05) -> bool:
+    """Tell whether the last samples neither scatter nor drift by more than `limit`."""
+    last = list(samples[-window:])
+    if len(last) < window:
+        return False
+    half = window // 2
+    drift = abs(median(last[:half]) / median(last[half:]) - 1) if median(last[half:]) > 0 else 0.0
+    return spread(last) <= limit and drift <= limit
+
+
+@functools.lru_cache(maxsize=1024)
+def _order(count: int, alpha: float) -> int:
+    """Return the largest k such that the k-th smallest and largest enclose the median surely enough; 0 for none."""
+    tail, k = 0.0, 0
+    while k < count // 2:
+        tail += math.comb(count, k) / 2**count
+        if 2 * tail > alpha:
+            break
+        k += 1
+    return k
+
+
+def median_interval(samples: Sequence[float], alpha: float = ALPHA) -> tuple[float, float]:
+    """Return an interval that holds the true median with confidence 1 - alpha, whatever the noise's distribution.
+
+    Too few samples give (-inf, inf).
+
+    >>> median_interval([float(i) for i in range(20)])
+    (3.0, 16.0)
+    """
+    ordered = sorted(samples)
+    k = _order(len(ordered), alpha)
+    return (ordered[k - 1], ordered[-k]) if k else (-math.inf, math.inf)
+
+
+def faster(a: Sequence[float], b: Sequence[float], alpha: float = ALPHA, gain: float = LEAST_GAIN) -> bool:
+    """Tell whether `a` is faster than `b` by more than the noise and more than `gain`.
+
+    `a[i]` and `b[i]` were sampled in the same round. Either the interval of the median of their ratios lies below
+    1 - gain, or every sample of `a` is below every one of `b`, by a margin that is larger for few samples.
+    """
+    n = min(len(a), len(b))
+    if n == 0:
+        return False
+    ratios = [x / y if y > 0 else math.inf for x, y in zip(a[:n], b[:n], strict=True)]
+    if median_interval(ratios, alpha)[1] < 1 - gain:
+        return True
+    for least, margin in SEPARATION:
+        if n >= least:
+            # Outliers of a long list would hide what the bulk shows; there the interval above decides.
+            return max(a[:n]) < min(b[:n]) * (1 - max(margin, gain))
+    return False
+
+
+def choose(rounds: Sequence[Sequence[float]], default: int | None = 0, alpha: float = ALPHA) -> int:
+    """Return which contender wins, given each one's samples by round; contenders are in the order that breaks ties.
+
+    The leader is the one with the least median. When it does not beat the default beyond the noise, the default wins.
+    Else the first contender that beats the default and is no worse than the leader, within the noise and within `TIE`.
+    An empty list is a contender that failed.
+    """
+    alive = [i for i, samples in enumerate(rounds) if samples]
+    if not alive:
+        raise ValueError("no contender has samples")
+    # Each contender gets its own chance to beat the default by luck.
+    alpha = alpha / max(1, len(alive) - 1)
+    leader = min(alive, key=lambda i: median(rounds[i]))
+    beats = [i for i in alive if default not in alive or faster(rounds[i], rounds[default or 0], alpha)]
+    if default in alive and (leader == default or leader not in beats):
+        assert default is not None
+        return default
+    best = median(rounds[leader])
+    for i in alive:
+        near = median(rounds[i]) <= best * (1 + TIE) and not faster(rounds[leader], rounds[i], alpha, gain=0.0)
+        if i in beats and near:
+            return i
+    return leader
+
+
+# --- taking samples ---------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Stopwatch:
+    """Samples one launcher.
+
+    Arguments
+    ---------
+    launch: launches n times back to back and returns the seconds of all of it.
+    restore: brings the written arrays back, outside the timed region; None where launches may follow each other, and
+        then short kernels are timed in batches.
+    batch: launches per sample.
+    """
+
+    launch: Callable[[int], float]
+    restore: Callable[[], None] | None = None
+    batch: int = 1
+    taken: int = field(default=0, repr=False)
+
+    def sample(self) -> float:
+        """Return the seconds of one launch."""
+        self.taken += 1
+        if self.restore is not None:
+            self.restore()
+            return self.launch(1)
+        return self.launch(self.batch) / self.batch
+
+    def calibrate(self, target: float = 5e-4, most: int = 10_000) -> float:
+        """Warm up and choose the batch so that a sample takes about `target` seconds; return a first estimate."""
+        once = self.sample()
+        if self.restore is not None or once >= target:
+            return once
+        while True:
+            seconds = self.sample()
+            if seconds * self.batch >= target / 2 or self.batch >= most:
+                return seconds
+            grown = math.ceil(target / seconds) if seconds > 0 else most
+            self.batch = max(self.batch * 2, min(grown, self.batch * 16))
+            self.batch = min(self.batch, most)
+
+
+def settle(sample: Callable[[], float], over: Callable[[], bool], most: int = 64) -> tuple[list[float], bool]:
+    """Sample until steady; return the last samples and whether they are steady."""
+    samples: list[float] = []
+    for _ in range(most):
+        samples.append(sample())
+        if steady(samples):
+            return samples[-8:], True
+        if over():
+            break
+    return samples[-8:], False
+
+
+def measure(
+    sample: Callable[[], float],
+    best: float = math.inf,
+    over: Callable[[], bool] = lambda: False,
+    few: int = 3,
+    enough: int = 9,
+    loser: float = 1.5,
+) -> list[float]:
+    """Sample one candidate of a search: `few` times cheaply, and on to `enough` only when it may rank near the best.
+
+    A candidate is dropped once even its fastest sample is `loser` times slower than the best so far. `over` tells that
+    the candidate has had its share of time; one sample is taken at least.
+    """
+    samples: list[float] = []
+    while len(samples) < enough:
+        samples.append(sample())
+        # The first sample may still be a cold one, so only a hopeless one ends it there.
+        limit = best * (loser if len(samples) >= few else 2 * loser)
+        if min(samples) > limit or over():
+            break
+        if len(samples) >= few and len(samples) >= enough // 2 and spread(samples) < LEAST_GAIN:
+            break
+    return samples
+
+
+def race(
+    samplers: Sequence[Callable[[], float]],
+    default: int | None = 0,
+    over: Callable[[], bool] = lambda: False,
+    most: int = 31,
+    alpha: float = ALPHA,
+) -> list[list[float]]:
+    """Sample contenders in turn until they are told apart, or the rounds or the budget end; return their samples.
+
+    Each round samples every contender that is left, in alternating order. Contenders that are clearly slower than the
+    leader drop out, except the default. A sample that is not finite or not positive drops its contender altogether.
+    """
+    rounds: list[list[float]] = [[] for _ in samplers]
+    left = list(range(len(samplers)))
+    if not left:
+        return rounds
+    each = alpha / max(1, len(left) - 1)
+    for number in range(most):
+        for i in left if number % 2 == 0 else left[::-1]:
+            seconds = samplers[i]()
+            if math.isfinite(seconds) and seconds > 0:
+                rounds[i].append(seconds)
+            else:
+                rounds[i] = []
+        left = [i for i in left if rounds[i]]
+        if len(left) < 2 or over():
+            break
+        leader = min(left, key=lambda i: median(rounds[i]))
+        left = [i for i in left if i in (default, leader) or not faster(rounds[leader], rounds[i], each)]
+        if number >= 4 and all(i == leader or faster(rounds[leader], rounds[i], each) for i in left):
+            break
+    return rounds

@@ -1,0 +1,210 @@
+"""Timing rules on synthetic times: no test looks at a real clock."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jlkern.tuning.bench import (
+    Stopwatch,
+    choose,
+    faster,
+    measure,
+    median,
+    median_interval,
+    quantile,
+    race,
+    settle,
+    spread,
+    steady,
+)
+
+
+class Machine:
+    """Times with noise that only adds, rare spikes, and a speed that drifts with every sample taken."""
+
+    def __init__(self, seed: int, noise: float = 0.02, spikes: float = 0.05, drift: float = 0.0) -> None:
+        self.rng = random.Random(seed)
+        self.noise, self.spikes, self.drift = noise, spikes, drift
+        self.taken = 0
+
+    def sampler(self, seconds: float):
+        def sample() -> float:
+            self.taken += 1
+            value = seconds * (1 + abs(self.rng.gauss(0, self.noise))) * (1 + self.drift * self.taken)
+            return value * (3 if self.rng.random() < self.spikes else 1)
+
+        return sample
+
+
+samples = st.lists(st.floats(1e-9, 10.0), min_size=1, max_size=40)
+
+
+@given(samples, st.floats(0, 1))
+def test_quantiles_lie_among_the_samples_and_grow(values, q):
+    assert min(values) <= quantile(values, q) <= max(values)
+    assert quantile(values, 0) == min(values) and quantile(values, 1) == max(values)
+    assert quantile(values, q / 2) <= quantile(values, q) * (1 + 1e-12)
+    assert spread(values) >= 0
+
+
+@given(samples)
+def test_interval_encloses_the_median(values):
+    low, high = median_interval(values)
+    assert low <= median(values) <= high
+
+
+def test_interval_covers_as_often_as_it_says():
+    rng = random.Random(0)
+    missed = 0
+    for _ in range(2000):
+        low, high = median_interval([rng.lognormvariate(0, 1) for _ in range(25)], alpha=0.05)
+        missed += not low <= 1.0 <= high
+    assert missed / 2000 < 0.06
+    assert median_interval([1.0] * 5, alpha=0.01) == (-math.inf, math.inf)
+
+
+def test_steady_sees_scatter_and_drift():
+    assert steady([9.0, 7.0] + [1.0, 1.01, 0.99, 1.0] * 2)
+    assert not steady([1.0] * 7)
+    assert not steady([1.0, 2.0] * 4)
+    assert not steady([1.0 + 0.03 * i for i in range(8)])
+
+
+def test_settle_ends_with_the_budget_or_when_steady():
+    times = iter([5.0, 3.0, 2.0] + [1.0] * 100)
+    last, good = settle(lambda: next(times), lambda: False)
+    assert good and len(last) == 8 and median(last) == 1.0 and 5.0 not in last
+    rng = random.Random(0)
+    _, good = settle(lambda: rng.choice([1.0, 3.0]), lambda: False, most=30)
+    assert not good
+    calls = []
+    _, good = settle(lambda: calls.append(1) or 1.0, lambda: len(calls) >= 3)
+    assert not good and len(calls) == 3
+
+
+def test_faster_needs_more_than_noise_and_more_than_the_least_gain():
+    assert faster([1.0] * 12, [1.1] * 12)
+    assert not faster([1.0] * 12, [1.005] * 12)
+    assert not faster([1.1] * 12, [1.0] * 12)
+    assert not faster([], [1.0])
+    # The fewer the samples, the larger the gap has to be.
+    assert not faster([1.0], [9.0])
+    assert faster([1.0] * 2, [1.4] * 2) and not faster([1.0] * 2, [1.3] * 2)
+    assert faster([1.0] * 3, [1.2] * 3) and not faster([1.0] * 3, [1.1] * 3)
+    # One spike in either does not hide a clear difference.
+    assert faster([1.0] * 14 + [5.0], [1.2] * 15)
+
+
+def test_faster_uses_pairs_so_that_drift_cancels():
+    drift = [1 + 0.1 * i for i in range(14)]
+    assert faster([0.95 * d for d in drift], drift)
+    assert not faster(drift, drift)
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.002])
+def test_equal_contenders_leave_the_default(drift):
+    wrong = 0
+    for seed in range(150):
+        machine = Machine(seed, noise=0.03, drift=drift)
+        rounds = race([machine.sampler(1.0) for _ in range(4)])
+        wrong += choose(rounds) != 0
+    assert wrong <= 6  # 4 %
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.002])
+def test_a_better_contender_is_found_in_noise_and_drift(drift):
+    right = 0
+    for seed in range(100):
+        machine = Machine(seed, noise=0.03, drift=drift)
+        rounds = race([machine.sampler(t) for t in (1.0, 1.15, 0.9, 1.02)])
+        right += choose(rounds) == 2
+    assert right >= 95
+
+
+def test_a_race_drops_losers_early_and_stops_when_decided():
+    machine = Machine(1, spikes=0)
+    rounds = race([machine.sampler(t) for t in (1.0, 2.0, 0.5)])
+    assert len(rounds[1]) <= 3
+    assert len(rounds[0]) == len(rounds[2]) == 5
+    assert choose(rounds) == 2
+
+
+def test_a_race_that_can_not_be_decided_ends_and_ties_go_by_order():
+    machine = Machine(2, spikes=0, noise=0.02)
+    rounds = race([machine.sampler(t) for t in (1.0, 0.8, 0.8)], most=12)
+    assert len(rounds[1]) == 12
+    assert choose(rounds) == 1
+    # The same with the contenders' places exchanged: still the first of the tie.
+    assert choose([rounds[0], rounds[2], rounds[1]]) == 1
+
+
+def test_a_race_respects_the_budget_and_drops_failures():
+    calls = []
+
+    def sampler(i, value):
+        return lambda: calls.append(i) or value
+
+    rounds = race([sampler(0, 1.0), sampler(1, 1.0)], over=lambda: len(calls) >= 4)
+    assert [len(r) for r in rounds] == [2, 2]
+    rounds = race([sampler(0, 1.0), sampler(1, math.inf), sampler(2, 0.0), sampler(3, 0.5)])
+    assert rounds[1] == rounds[2] == [] and choose(rounds) == 3
+    assert choose([[], [2.0] * 5, [1.0] * 5]) == 2  # the default failed
+    with pytest.raises(ValueError, match="no contender"):
+        choose([[], []])
+
+
+def test_a_race_alternates_the_order():
+    order = []
+    race([lambda i=i: order.append(i) or 1.0 for i in range(3)], most=2)
+    assert order == [0, 1, 2, 2, 1, 0]
+
+
+def test_without_a_default_the_leader_or_the_first_of_a_tie_wins():
+    assert choose([[1.0] * 9, [0.5] * 9], default=None) == 1
+    assert choose([[1.0, 1.01, 0.99] * 3, [1.0, 0.99, 1.005] * 3], default=None) == 0
+
+
+def test_a_near_leader_within_the_tie_that_is_told_apart_loses():
+    slow = [1.0] * 15
+    assert choose([slow, [0.805] * 15, [0.8] * 15]) == 2
+
+
+def test_measure_is_cheap_for_losers():
+    calls = []
+    assert len(measure(lambda: calls.append(1) or 9.0, best=1.0)) == 1
+    assert len(measure(lambda: 2.0, best=1.0)) == 3
+    values = iter([2.9, 1.0, 1.05, 0.95] + [1.0, 1.1] * 5)
+    assert len(measure(lambda: next(values), best=1.0)) == 9  # a cold first sample costs nothing
+    assert len(measure(lambda: 1.0, best=1.0)) == 4  # no scatter, no need for more
+    assert len(measure(lambda: 1.0, over=lambda: True)) == 1
+
+
+def test_batches_grow_to_the_target_and_restored_launches_are_single():
+    launches = []
+
+    def launch(n: int) -> float:
+        launches.append(n)
+        return 1e-6 * n
+
+    watch = Stopwatch(launch)
+    assert watch.calibrate(target=1e-3) == pytest.approx(1e-6)
+    assert 500 <= watch.batch <= 2000
+    assert watch.sample() == pytest.approx(1e-6) and launches[-1] == watch.batch
+
+    events = []
+    watch = Stopwatch(lambda n: events.append(n) or 1e-6, restore=lambda: events.append("restore"))
+    watch.calibrate(target=1e-3)
+    watch.sample()
+    assert watch.batch == 1 and events == ["restore", 1, "restore", 1]
+
+    watch = Stopwatch(lambda n: 1e-2 * n)
+    watch.calibrate(target=1e-3)
+    assert watch.batch == 1
+    watch = Stopwatch(lambda n: 0.0)  # a clock too coarse to see one launch
+    watch.calibrate(target=1e-3, most=100)
+    assert watch.batch == 100
