@@ -111,7 +111,7 @@ def _placed(launcher: Launcher, source: KernelSource) -> Launcher:
 
 
 def _key(engine: Engine, request: CompileRequest) -> Hashable:
-    # The text is in the key beside the digest, which does not see comments and blank lines: those shift lines in errors.
+    # The text is in the key beside the digest, which does not see comments and blank lines: they shift lines in errors.
     # Values are told apart by repr, since True == 1 == 1.0.
     return (
         engine.name,

@@ -83,10 +83,12 @@ def kernel(
     Parameters
     ----------
     tune
-        The tunables: names and the values to try, each a bool, int, float, str (a Symbol) or tuple of these. A tunable reaches
-        the source by its name, as a constant, or fills the trailing `::Val{name}` parameter of its name.
+        The tunables: names and the values to try, each a bool, int, float, str (a Symbol) or tuple of these. A
+        tunable reaches the source by its name, as a constant, or fills the trailing `::Val{name}` parameter of its
+        name.
     source
-        The source, a string or the `pathlib.Path` of a `.jl` file relative to the decorated module; default: the docstring.
+        The source, a string or the `pathlib.Path` of a `.jl` file relative to the decorated module; default: the
+        docstring.
     name
         Which kernel of the source, where it holds several.
     restrictions
@@ -94,14 +96,15 @@ def kernel(
     default
         The configuration for calls that do not tune, and the first trial of every tuning.
     workgroup
-        The work-group size: a callable of tunables, or a tuple of ints and tunables' names; default: the tunable `block`, or
-        `block_size_x/_y/_z`. None turns these names off.
+        The work-group size: a callable of tunables, or a tuple of ints and tunables' names; default: the tunable
+        `block`, or `block_size_x/_y/_z`. None turns these names off.
     ndrange
-        The work-items per dimension: a parameter's name (its shape), a tuple of ints, scalar parameters' names, tunables and
-        callables, or one callable; default: the first written array's shape, where the source proves that right.
+        The work-items per dimension: a parameter's name (its shape), a tuple of ints, scalar parameters' names,
+        tunables and callables, or one callable; default: the first written array's shape, where the source proves
+        that right.
     key, bucket
-        Which shapes share a tuning: a callable of parameters that returns what tells tunings apart (of arrays it may read
-        shapes and dtypes), or "pow2" to round shapes up to powers of two. Default: each shape has its own.
+        Which shapes share a tuning: a callable of parameters that returns what tells tunings apart (of arrays it may
+        read shapes and dtypes), or "pow2" to round shapes up to powers of two. Default: each shape has its own.
     inout
         The arrays that the kernel writes, where the source does not prove it.
     compare, reference, tolerance
@@ -110,7 +113,8 @@ def kernel(
     engine, device
         "auto", or an engine by name; and one of its devices.
     strategy, strategy_options, seed, effort, max_evals, time_limit
-        How to search: Kernel Tuner's strategies by name; "quick" is at most 60 evaluations and 30 seconds, "full" unbounded.
+        How to search: Kernel Tuner's strategies by name; "quick" is at most 60 evaluations and 30 seconds, "full"
+        unbounded.
     first_call
         What a call does when nothing is known: "tune", or run the "nearest" known configuration, or the "default".
     on_busy
@@ -160,7 +164,8 @@ def from_source(
     first_call: str = "tune",
     on_busy: str = "wait",
 ) -> Kernel[...]:
-    """Make a kernel of a source alone; parameters and name are Julia's (one that is no name in Python becomes `arg1`, ...).
+    """Make a kernel of a source alone; parameters and name are Julia's (one that is no name in Python becomes `arg1`,
+    ...).
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """The hot path: one generated function per kernel that goes from the arguments to a launch by one dictionary look-up.
 
-The function is written at a kernel's first call, when it is known which parameters are arrays and which are numbers. Its
-key holds, for each array, class, dtype, shape and strides, and for each number its class, so that a compiled launch only
-ever meets the types that it was compiled for. Whatever the key does not tell (a read-only array), the launch refuses before
-it runs; then, and for every unknown key, the slow path in `runtime` takes over.
+The function is written at a kernel's first call, when it is known which parameters are arrays and which are numbers.
+Its key holds, for each array, class, dtype, shape and strides, and for each number its class, so that a compiled
+launch only ever meets the types that it was compiled for. Whatever the key does not tell (a read-only array), the
+launch refuses before it runs; then, and for every unknown key, the slow path in `runtime` takes over.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jlkern.kernel import Kernel
 
 TABLE = 1024
-"""Entries of a kernel's table. The oldest goes first; one that is still in use comes back from the plans at its next call."""
+"""Entries of a kernel's table. The oldest goes first; one still in use comes back from the plans at its next call."""
 
 
 class Dispatcher:
@@ -174,11 +174,11 @@ class Asking:
                 # equal under the default, unequal under this configuration: the callable reads more than sizes
                 if 0 in sizes:
                     return 0
-                if len(sizes) != len(plan.ndrange):
+                if len(sizes) == len(plan.ndrange):
+                    fire = adapted(plan.launcher.fire(sizes), args)
+                else:
                     plan, _ = self._runtime.plan(args, None, None)
                     fire = plan.fire
-                else:
-                    fire = adapted(plan.launcher.fire(sizes), args)
         status = fire(*args)
         if status:
             raise_failure(plan, fire, status)

@@ -22,8 +22,9 @@ class Explanation:
     """Why a call does what it does; `str()` of it is for people.
 
     `config` is what the next call would run, None when it would tune first; `origin` is "memo", "nearest", "default",
-    "untuned" (the kernel declares no tunables) or "unknown" (the next call tunes). `margin` is the default's time over the
-    configuration's, None where not measured. `trials` are those journaled for exactly this call on exactly this machine.
+    "untuned" (the kernel declares no tunables) or "unknown" (the next call tunes). `margin` is the default's time
+    over the configuration's, None where not measured. `trials` are those journaled for exactly this call on exactly
+    this machine.
     """
 
     kernel: str
@@ -78,18 +79,12 @@ def explain(runtime: Runtime, args: tuple[Any, ...], given: Any) -> Explanation:
         workgroup=None if config is None else decl.workgroup(config.as_dict()) or engine.default_workgroup(sizes),
         config=config,
         origin=origin,
-        margin=_margin(winner),
+        margin=winner.speedup if winner is not None else None,
         seconds=winner.seconds if winner is not None else None,
         trials=trials,
         notes=tuple(_notes(runtime, signature, args, sizes, winner)),
         retune=tuple(_retune(runtime)) if decl.tuned else (),
     )
-
-
-def _margin(winner: Winner | None) -> float | None:
-    if winner is None or not winner.seconds or not winner.default_seconds:
-        return None
-    return winner.default_seconds / winner.seconds
 
 
 def _notes(
@@ -129,6 +124,6 @@ def _retune(runtime: Runtime) -> list[str]:
         shapes = "other shapes"
     return [
         f"{shapes}, dtypes or memory orders",
-        "another kernel source (comments and layout aside), or tunables added or renamed; a new value costs its own trials",
+        "another source (comments and layout aside), or tunables added or renamed; a new value costs its own trials",
         "another device, engine or compiler version, or number of threads",
     ]

@@ -39,10 +39,11 @@ _SETTINGS = (
 
 
 class Kernel(Generic[P]):
-    """A kernel. Make one with `@jlkern.kernel` or `jlkern.from_source`, and call it with the arguments of its parameters.
+    """A kernel. Make one with `@jlkern.kernel` or `jlkern.from_source`, and call it with the arguments of its
+    parameters.
 
-    Two keywords go with every call: `ndrange=` launches over other work-items than declared, `config=` fixes tunables (those
-    not named take their default) and asks neither tuning nor memo.
+    Two keywords go with every call: `ndrange=` launches over other work-items than declared, `config=` fixes tunables
+    (those not named take their default) and asks neither tuning nor memo.
     """
 
     __name__: str
@@ -55,27 +56,28 @@ class Kernel(Generic[P]):
         self._recipe = recipe
         self.__signature__ = declaration.parameters.full_signature()
 
-    # The generated function of `dispatch` takes the place of this one, in a class of this kernel's own, at the first call.
+    # The generated function of `dispatch` takes the place of this one, in a class of the kernel's own, at the first call.
     @overload
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None: ...
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> None: ...
     @overload
-    def __call__(self, *args: Any, ndrange: NDRange = ..., config: Fixed = ..., **kwargs: Any) -> None: ...
+    def __call__(self, /, *args: Any, ndrange: NDRange = ..., config: Fixed = ..., **kwargs: Any) -> None: ...
     def __call__(self, /, *args: Any, ndrange: Any = None, config: Any = None, **kwargs: Any) -> None:
         """Run the kernel; returns when the result is in the arrays."""
         self._dispatcher.miss(self, self._bound(args, kwargs), ndrange, config)
 
     @overload
-    def tune(self, *args: P.args, **kwargs: P.kwargs) -> TuneResult: ...
+    def tune(self, /, *args: P.args, **kwargs: P.kwargs) -> TuneResult: ...
     @overload
-    def tune(self, *args: Any, ndrange: NDRange = ..., **kwargs: Any) -> TuneResult: ...
+    def tune(self, /, *args: Any, ndrange: NDRange = ..., **kwargs: Any) -> TuneResult: ...
     def tune(self, /, *args: Any, ndrange: Any = None, **kwargs: Any) -> TuneResult:
         """Tune for these arguments, also when a winner is known, and remember the result; never touches the arguments.
 
         Parameters
         ----------
         *args, **kwargs
-            The arguments of a call; and, to override the decorator's, `effort=`, `max_evals=`, `time_limit=`, `strategy=`,
-            `strategy_options=`, `seed=`, `on_busy=`, `progress=`, and `fresh=True` to measure known trials again.
+            The arguments of a call; and, to override the decorator's, `effort=`, `max_evals=`, `time_limit=`,
+            `strategy=`, `strategy_options=`, `seed=`, `on_busy=`, `progress=`, and `fresh=True` to measure known
+            trials again.
         ndrange
             As in a call.
 
@@ -99,17 +101,17 @@ class Kernel(Generic[P]):
         return result
 
     @overload
-    def config_for(self, *args: P.args, **kwargs: P.kwargs) -> Config | None: ...
+    def config_for(self, /, *args: P.args, **kwargs: P.kwargs) -> Config | None: ...
     @overload
-    def config_for(self, *args: Any, ndrange: NDRange = ..., **kwargs: Any) -> Config | None: ...
+    def config_for(self, /, *args: Any, ndrange: NDRange = ..., **kwargs: Any) -> Config | None: ...
     def config_for(self, /, *args: Any, ndrange: Any = None, **kwargs: Any) -> Config | None:
         """Return the configuration that a call would use, or None where it would tune first; never runs anything."""
         return self.explain(*args, ndrange=ndrange, **kwargs).config
 
     @overload
-    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound: ...
+    def bind(self, /, *args: P.args, **kwargs: P.kwargs) -> Bound: ...
     @overload
-    def bind(self, *args: Any, ndrange: NDRange = ..., config: Fixed = ..., **kwargs: Any) -> Bound: ...
+    def bind(self, /, *args: Any, ndrange: NDRange = ..., config: Fixed = ..., **kwargs: Any) -> Bound: ...
     def bind(self, /, *args: Any, ndrange: Any = None, config: Any = None, **kwargs: Any) -> Bound:
         """Return a launch on exactly these arrays, called with nothing: the shortest way to launch.
 
@@ -121,9 +123,9 @@ class Kernel(Generic[P]):
         return Bound(plan, tuple(map(plain_array, values)))
 
     @overload
-    def explain(self, *args: P.args, **kwargs: P.kwargs) -> Explanation: ...
+    def explain(self, /, *args: P.args, **kwargs: P.kwargs) -> Explanation: ...
     @overload
-    def explain(self, *args: Any, ndrange: NDRange = ..., **kwargs: Any) -> Explanation: ...
+    def explain(self, /, *args: Any, ndrange: NDRange = ..., **kwargs: Any) -> Explanation: ...
     def explain(self, /, *args: Any, ndrange: Any = None, **kwargs: Any) -> Explanation:
         """Say which configuration a call uses, where it comes from, how much it wins and what would re-tune it."""
         from jlkern.explain import explain
@@ -131,11 +133,11 @@ class Kernel(Generic[P]):
         return explain(self._runtime, self._bound(args, kwargs), ndrange)
 
     @overload
-    def lower(self, *args: P.args, **kwargs: P.kwargs) -> str: ...
+    def lower(self, /, *args: P.args, **kwargs: P.kwargs) -> str: ...
     @overload
-    def lower(self, *args: Any, ndrange: NDRange = ..., config: Fixed = ..., **kwargs: Any) -> str: ...
+    def lower(self, /, *args: Any, ndrange: NDRange = ..., config: Fixed = ..., **kwargs: Any) -> str: ...
     def lower(self, /, *args: Any, ndrange: Any = None, config: Any = None, **kwargs: Any) -> str:
-        """Return the generated code for a configuration: `config=`, else the known one, else the default. Never tunes."""
+        """Return the generated code for `config=`, else for the known configuration, else the default. Never tunes."""
         runtime = self._runtime
         values = self._bound(args, kwargs)
         engine, signature = runtime.validate(values)
@@ -144,7 +146,8 @@ class Kernel(Generic[P]):
         else:
             chosen = self.explain(*values, ndrange=ndrange).config or runtime.declaration.space.default()
         _, sizes = runtime.sizes(values, ndrange, chosen.as_dict())
-        return compiled.launcher_for(engine, runtime.request(signature, chosen, len(sizes))).text
+        launcher = compiled.launcher_for(engine, runtime.request(signature, chosen, len(sizes)))
+        return str(launcher.text)
 
     @property
     def source(self) -> str:
@@ -162,7 +165,7 @@ class Kernel(Generic[P]):
     def __repr__(self) -> str:
         return f"<jlkern kernel {self.__qualname__}{self._runtime.declaration.parameters.signature}>"
 
-    # --- what a function of a module does too --------------------------------------------------------------------------
+    # --- what a function of a module does too -----------------------------------------------------------------------
 
     def __get__(self, instance: object | None, owner: type | None = None) -> Kernel[P]:
         if instance is not None:
@@ -179,7 +182,7 @@ class Kernel(Generic[P]):
         return self
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        # `__main__` is another module in another process, and a local kernel has no name there: these go by what made them
+        # `__main__` is another module in another process, and a local kernel has no name: these go by what made them
         if self.__module__ != "__main__" and _is_named(self, self.__module__, self.__qualname__):
             return named, (self.__module__, self.__qualname__)
         return self._recipe
@@ -255,7 +258,7 @@ def read_source(source: str | Path, base: str | None, what: str) -> tuple[str, P
 
 
 def named(module: str, qualname: str) -> Any:
-    """Return what a module calls by a qualified name: how kernels come out of a pickle. Raises what importing raises."""
+    """Return what a module calls by a qualified name: how kernels come out of a pickle."""
     found: Any = importlib.import_module(module)
     for name in qualname.split("."):
         found = getattr(found, name)

@@ -121,16 +121,13 @@ def shape_of(name: str, names: tuple[str, ...]) -> NDRange:
     """Return the rule that takes an array parameter's shape."""
 
     def evaluate(known: Mapping[str, Any]) -> Sizes:
-        value = known[name]
-        shape = getattr(value, "shape", None)
-        if not isinstance(value, np.ndarray) or shape is None:
+        value: object = known[name]
+        if not isinstance(value, np.ndarray):
             raise NDRangeError(
                 f"the ndrange is the shape of {name!r}, which is no array in this call but a {type(value).__name__}; "
                 "pass ndrange= in the call or the decorator"
             )
-        if shape == ():
-            return (1,)
-        return value.shape
+        return value.shape or (1,)
 
     return NDRange(f"{name}.shape", frozenset(), frozenset(), False, ((name, names.index(name)),), evaluate)
 

@@ -116,7 +116,7 @@ def declare(options: Options, source: KernelSource, parameters: Parameters, spac
     else:
         raise NDRangeError(
             f"{title}: the number of work-items cannot be proved from the source ({source.ndrange_problem}); pass "
-            "ndrange=: a parameter's name for its shape, a tuple of sizes, or a callable such as ndrange=lambda y: y.size"
+            "ndrange=: a parameter's name for its shape, a tuple of sizes, or a callable, as ndrange=lambda y: y.size"
         )
     written, restored = _effects(options, source, names, title)
     if options.first_call not in FIRST_CALLS:
@@ -156,7 +156,7 @@ def space_of(options: Options) -> Space:
 
 
 def check_body(function: types.FunctionType) -> None:
-    """Check that a decorated function's body is empty: what runs is the source, and code here would be lost silently."""
+    """Check that a decorated function's body is empty: what runs is the source, code here would be lost silently."""
     code = function.__code__
     if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         raise SignatureError(f"{function.__qualname__} is a coroutine or generator; a kernel is a plain function")
@@ -191,7 +191,7 @@ def missing_source(title: str) -> MissingSourceError:
     )
 
 
-# --- details -----------------------------------------------------------------------------------------------------------
+# --- details --------------------------------------------------------------------------------------------------------
 
 
 def _check_count(source: KernelSource, parameters: Parameters, title: str) -> None:
@@ -215,8 +215,8 @@ def _effects(
     if unknown and options.tune and options.inout is None:
         param, line, reason = unknown[0]
         raise EffectsError(
-            f"{title}: {source.origin.where(line)}: it cannot be proved whether the kernel writes {param!r} ({reason}); "
-            "tuning must know: pass inout=, the names of the arrays that the kernel writes"
+            f"{title}: {source.origin.where(line)}: it cannot be proved whether the kernel writes {param!r} "
+            f"({reason}); tuning must know: pass inout=, the names of the arrays that the kernel writes"
         )
     # without inout= every parameter in doubt counts as written, which only ever asks more of the arguments
     doubtful = {python[u[0]] for u in unknown if u[0] in python} if options.inout is None else set()

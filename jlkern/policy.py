@@ -13,7 +13,7 @@ from jlkern.space import Config
 
 @dataclass(frozen=True)
 class Miss:
-    """A call within `jlkern.frozen` for which nothing was remembered: the kernel, its argument types, and what ran instead."""
+    """A call within `jlkern.frozen` for which nothing was remembered: the kernel, its types, and what ran instead."""
 
     kernel: str
     signature: str
@@ -32,7 +32,8 @@ _records: list[list[Miss]] = []
 
 @contextlib.contextmanager
 def frozen(record: list[Miss] | None = None) -> Iterator[list[Miss]]:
-    """Never tune, in all threads, while the context lasts: unknown calls run the nearest known or default configuration.
+    """Never tune, in all threads, while the context lasts: unknown calls run the nearest known or default
+    configuration.
 
     Parameters
     ----------

@@ -55,14 +55,14 @@ def precompile(
     kernel
         A kernel, or a module: then each of its kernels is made ready for those of the signatures that fit it.
     *signatures
-        Each a tuple in parameter order of `jlkern.Array(dtype, shape, order)`, scalar types such as `np.float32`, or scalar
-        values, which are needed where `ndrange=` or `key=` read them.
+        Each a tuple in parameter order of `jlkern.Array(dtype, shape, order)`, scalar types such as `np.float32`, or
+        scalar values, which are needed where `ndrange=` or `key=` read them.
     tune
-        Also tune, on synthetic arrays in a process of its own: floats around 1, and ones for ints, which are valid indices.
-        The default configuration runs once with bounds checks on before anything is measured.
+        Also tune, on synthetic arrays in a process of its own: floats around 1, and ones for ints, which are valid
+        indices. The default configuration runs once with bounds checks on before anything is measured.
     make_args
-        Returns real arguments to tune on, for a kernel that goes by its arrays' contents (indices, say): needs `tune=True`
-        and a single kernel, and then this process tunes. With it, signatures may be left out.
+        Returns real arguments to tune on, for a kernel that goes by its arrays' contents (indices, say): needs
+        `tune=True` and a single kernel, and then this process tunes. With it, signatures may be left out.
 
     Returns
     -------
@@ -159,7 +159,7 @@ def _compile(kernel: Kernel[Any], args: tuple[Any, ...]) -> Precompiled:
     return Precompiled(kernel.__name__, signature, sizes, config, origin, time.perf_counter() - start)
 
 
-# --- tuning apart -------------------------------------------------------------------------------------------------------
+# --- tuning apart ---------------------------------------------------------------------------------------------------
 
 
 def _tune_apart(kernel: Kernel[Any], spec: Spec) -> None:
@@ -171,8 +171,8 @@ def _tune_apart(kernel: Kernel[Any], spec: Spec) -> None:
         payload = pickle.dumps((kernel, tuple(spec)))
     except Exception as problem:
         raise OptionError(
-            f"precompile: {kernel.__name__} cannot be sent to a worker process ({problem}); put it, and the functions in "
-            "its options, at the top level of a module, or tune here with make_args="
+            f"precompile: {kernel.__name__} cannot be sent to a worker process ({problem}); put it, and the functions "
+            "in its options, at the top level of a module, or tune here with make_args="
         ) from problem
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     code = f"import sys; sys.path[:] = {sys.path!r}; from jlkern.precompile import _worker; _worker()"
@@ -236,8 +236,8 @@ def _tune_here(kernel: Kernel[Any], spec: Spec) -> None:
             launcher.fail(fire, status)
         except BoundsError as problem:
             raise OptionError(
-                f"precompile: {kernel.__name__} leaves its arrays on synthetic arguments ({problem}); pass make_args=, a "
-                "function that returns real arguments"
+                f"precompile: {kernel.__name__} leaves its arrays on synthetic arguments ({problem}); pass make_args=, "
+                "a function that returns real arguments"
             ) from problem
     kernel.tune(*args)
 

@@ -1,7 +1,7 @@
 """The way from a call's arguments to a launcher when the table of the hot path has no entry.
 
-A `Plan` is the outcome: what to launch, over which ndrange, for which configuration, and why that one. Nothing here keeps
-an argument; two threads that ask for the same unknown key tune once, the second waits.
+A `Plan` is the outcome: what to launch, over which ndrange, for which configuration, and why that one. Nothing here
+keeps an argument; two threads that ask for the same unknown key tune once, the second waits.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Runtime:
     tuned_shapes: list[str] = field(default_factory=list)
     checked: set[str] = field(default_factory=set)
 
-    # --- calls ---------------------------------------------------------------------------------------------------------
+    # --- calls ------------------------------------------------------------------------------------------------------
 
     def call(self, args: tuple[Any, ...], ndrange: Any, config: Mapping[str, Any] | None) -> tuple[Plan, bool]:
         """Run one call; returns the plan it followed, and whether that holds for later calls too."""
@@ -145,12 +145,12 @@ class Runtime:
 
     @cached_property
     def valued(self) -> tuple[int, ...]:
-        """The places of the parameters whose values a plan depends on; of arrays, `key=` may read types and shapes only."""
+        """The places of parameters whose values a plan depends on; of arrays `key=` may read types and shapes only."""
         decl = self.declaration
         wanted = set(decl.ndrange.scalars) | set(decl.key.names if decl.key else ())
         return tuple(i for i, name in enumerate(decl.names) if name in wanted)
 
-    # --- plans ---------------------------------------------------------------------------------------------------------
+    # --- plans ------------------------------------------------------------------------------------------------------
 
     def plan(self, args: tuple[Any, ...], ndrange: Any, config: Mapping[str, Any] | None) -> tuple[Plan, bool]:
         """Validate the arguments and decide what to launch; tunes when nothing is known and the policy says so.
@@ -190,7 +190,7 @@ class Runtime:
         return select(option, decl.source, home, self.checked), signature
 
     def sizes(self, args: tuple[Any, ...], ndrange: Any, params: Params | None = None) -> tuple[Sizes | None, Sizes]:
-        """Return the ndrange that a call gives (None without), and the one that holds, for the default params or others."""
+        """Return the ndrange that a call gives or None, and the one that holds, for the default params or others."""
         decl = self.declaration
         given = None if ndrange is None else check_sizes(ndrange, "ndrange=")
         if given is not None:
@@ -213,7 +213,7 @@ class Runtime:
             check_bounds=knobs.check_bounds,
         )
 
-    # --- the choice of a configuration ---------------------------------------------------------------------------------
+    # --- the choice of a configuration ------------------------------------------------------------------------------
 
     def choose(
         self, engine: Engine, signature: Signature, args: tuple[Any, ...], sizes: Sizes, given: Sizes | None
@@ -373,8 +373,8 @@ def raise_failure(plan: Plan, fire: Callable[..., int], status: int) -> None:
 
 
 def part(value: Any) -> Hashable:
-    """Return what compiled code depends on in one argument, and an array's shape. Raises `TypeError` for other objects."""
-    kind = value.__class__
+    """Return what compiled code depends on in an argument, and an array's shape; `TypeError` for other objects."""
+    kind: type = value.__class__
     if isinstance(value, np.ndarray):
         return kind, value.dtype, value.shape, value.strides
     if kind is tuple:

@@ -1,4 +1,5 @@
-"""What the arguments of a call are, as far as compiled code depends on it: types, dimensions, layouts; no values or shapes.
+"""What the arguments of a call are, as far as compiled code depends on it: types, dimensions, layouts; no values or
+shapes.
 
 `classify` is the gate that every argument passes before anything is compiled or launched: what it lets through, an
 engine can read; everything else is an `ArgumentError` that says what to pass instead.
@@ -28,12 +29,12 @@ PYTHON_SCALARS: dict[type, str] = {bool: "bool", int: "int64", float: "float64",
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
-# --- the kinds of argument --------------------------------------------------------------------------------------------
+# --- the kinds of argument ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayArg:
-    """An array: "F" is column-major contiguous (and any contiguous one of 0 or 1 dimensions), "C" row-major, "S" strided."""
+    """An array: "F" is column-major contiguous (as any contiguous 0-d or 1-d one is), "C" row-major, "S" strided."""
 
     dtype: str
     ndim: int
@@ -110,7 +111,7 @@ def _kind(value: ValValue) -> str:
     return type(value).__name__
 
 
-# --- what users write for arguments that are no array or number -------------------------------------------------------
+# --- what users write for arguments that are no array or number -----------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ class Val:
     def __post_init__(self) -> None:
         if not _is_constant(self.value):
             raise ArgumentError(
-                f"Val({self.value!r}): a Val holds a bool, int, float, str or tuple of these, not {_kind_of(self.value)}"
+                f"Val({self.value!r}): a Val holds a bool, int, float, str or tuples, not {_kind_of(self.value)}"
             )
 
 
@@ -210,7 +211,7 @@ class Array:
         return np.empty(self.shape, self.dtype, order="F" if self.order == "F" else "C")
 
 
-# --- the gate ---------------------------------------------------------------------------------------------------------
+# --- the gate -------------------------------------------------------------------------------------------------------
 
 
 def classify(name: str, value: object) -> ArgType:
@@ -287,7 +288,7 @@ def check_written(name: str, value: object) -> None:
 
 
 def scalar_dtype(kind: object) -> str | None:
-    """Return the dtype name of a scalar class or dtype that a kernel can take, as `np.float32` or `float`, else None."""
+    """Return the name of a scalar class or dtype that a kernel can take, as `np.float32` or `float`, else None."""
     if isinstance(kind, np.dtype):
         return kind.name if kind.name in DTYPES and kind.isnative else None
     if not isinstance(kind, type):
@@ -362,7 +363,7 @@ def _classify_type(name: str, value: type) -> TypeArg:
 
 
 def _dtype_name(name: str, dtype: np.dtype[Any]) -> str:
-    text = dtype.name
+    text = str(dtype.name)
     if text in DTYPES:
         return text
     if dtype.kind == "V" and dtype.names:

@@ -32,7 +32,7 @@ _DLPACK = {
 
 
 def check_engine(name: object) -> None:
-    """Check the name of an engine. Raises `OptionError` for one that is none, `EngineError` for one that is not there."""
+    """Check an engine's name. Raises `OptionError` for one that is none, `EngineError` for one that is not there."""
     if name not in ENGINES:
         raise OptionError(f"engine= must be one of {', '.join(ENGINES)}, got {name!r}")
     if name == "julia":
@@ -40,7 +40,7 @@ def check_engine(name: object) -> None:
 
 
 def check_device(device: object) -> None:
-    """Check the name of a device. Raises `OptionError` for no text, `EngineError` for a device that no engine here has."""
+    """Check a device's name. Raises `OptionError` for no text, `EngineError` for a device that no engine here has."""
     if device is not None and not isinstance(device, str):
         raise OptionError(f"device= must be text such as 'cpu', got {device!r}")
     if device not in (None, "cpu"):

@@ -1,0 +1,165 @@
+"""The command line: look at the memo, tune kernels of a module, and check the installation."""
+
+from __future__ import annotations
+
+import importlib
+import platform
+import sys
+import types
+from typing import Any
+
+import click
+
+import jlkern
+from jlkern import knobs
+from jlkern.errors import JlkernError
+from jlkern.kernel import Kernel
+from jlkern.report import table
+from jlkern.tuning.task import format_seconds
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(jlkern.__version__, prog_name="jlkern")
+def main() -> None:
+    """Self-tuning KernelAbstractions.jl kernels for NumPy arrays."""
+
+
+@main.group()
+def cache() -> None:
+    """The memo: what tunings have found."""
+
+
+@cache.command("path")
+def cache_path() -> None:
+    """Print where the memo is kept."""
+    from jlkern.memo.store import open_store
+
+    path = open_store().path
+    click.echo(str(path) if path is not None else f"in memory ({knobs.knobs.cache_dir} cannot be used)")
+
+
+@cache.command("show")
+def cache_show() -> None:
+    """Print every remembered winner."""
+    from jlkern.memo.store import open_store
+
+    entries = list(open_store().entries())
+    if not entries:
+        click.echo("nothing is remembered")
+        return
+    rows = []
+    for key, winner in entries:
+        shapes = " ".join(f"{name}={value}" for name, value in key.shapes)
+        seconds = format_seconds(winner.seconds) if winner.seconds is not None else "-"
+        gain = f"{winner.speedup:.2f}" if winner.speedup is not None else "-"
+        rows.append((key.source[:8], ", ".join(key.signature), shapes, str(winner.config), seconds, gain))
+    click.echo(table(rows, ("source", "types", "shapes", "configuration", "time", "gain")))
+
+
+@cache.command("clear")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def cache_clear(yes: bool) -> None:
+    """Forget every winner and trial."""
+    from jlkern.memo.store import open_store
+
+    store = open_store()
+    path = store.path
+    if path is None or not path.exists():
+        click.echo("nothing is remembered")
+        return
+    if not yes:
+        click.confirm(f"delete {path}?", abort=True)
+    store.close()
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    click.echo(f"deleted {path}")
+
+
+@main.command()
+@click.argument("target", metavar="MODULE[:KERNEL]")
+@click.argument("signature", nargs=-1, metavar="[ARGUMENT]...")
+def tune(target: str, signature: tuple[str, ...]) -> None:
+    """Tune kernels of a module on synthetic arrays.
+
+    Each ARGUMENT describes a parameter: `float32[1024,1024]` an array (`float32[1024,1024]F` in column-major order),
+    `float32` a scalar type, `3` or `0.5` a scalar value.
+    """
+    module_name, _, kernel_name = target.partition(":")
+    sys.path.insert(0, "")
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as problem:
+        raise click.ClickException(f"cannot import {module_name}: {problem}") from problem
+    chosen: Kernel[Any] | types.ModuleType = module
+    if kernel_name:
+        found = getattr(module, kernel_name, None)
+        if not isinstance(found, Kernel):
+            raise click.ClickException(f"{kernel_name} is no kernel of {module_name}")
+        chosen = found
+    try:
+        for made in jlkern.precompile(chosen, tuple(map(_argument, signature)), tune=True):
+            click.echo(str(made))
+    except JlkernError as problem:
+        raise click.ClickException(str(problem)) from problem
+
+
+@main.command()
+def doctor() -> None:
+    """Check what jlkern needs, and print where and with what it runs."""
+    rows = [("python", platform.python_version(), ""), ("jlkern", jlkern.__version__, "")]
+    for name in ("numpy", "numba", "kernel_tuner", "tree_sitter", "tree_sitter_julia"):
+        rows.append((name, *_version(name)))
+    try:
+        from jlkern.engines.select import engine_named
+
+        device = engine_named("numba").devices()[0]
+        rows.append(("engine numba", "ok", f"{device.name} ({device.kind})"))
+    except Exception as problem:  # whatever is broken is what the user wants to see here
+        rows.append(("engine numba", "fails", f"{type(problem).__name__}: {problem}"))
+    rows.append(("engine julia", "-", "not available in this version"))
+    from jlkern.memo.store import open_store
+
+    path = open_store().path
+    rows.append(("memo", "ok" if path is not None else "in memory", str(path or knobs.knobs.cache_dir)))
+    click.echo(table(rows, ("", "", "")).lstrip("\n"))
+    click.echo()
+    click.echo(table(knobs.describe(), ("setting", "value", "")))
+    if any(row[1] in ("missing", "fails") for row in rows):
+        raise SystemExit(1)
+
+
+def _version(package: str) -> tuple[str, str]:
+    import importlib.metadata
+
+    try:
+        return importlib.metadata.version(package), ""
+    except importlib.metadata.PackageNotFoundError:
+        return "missing", f"install it: python -m pip install {package}"
+
+
+def _argument(text: str) -> Any:
+    import numpy as np
+
+    name, bracket, rest = text.partition("[")
+    if bracket:
+        shape, _, order = rest.partition("]")
+        try:
+            sizes = tuple(int(size) for size in shape.split(",") if size.strip())
+        except ValueError as problem:
+            raise click.ClickException(f"{text!r}: the shape must be made of ints, as float32[640,480]") from problem
+        return jlkern.Array(name, sizes, order or "C")  # type: ignore[arg-type]  # checked by Array itself
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    try:
+        return np.dtype(text).type
+    except TypeError as problem:
+        raise click.ClickException(
+            f"{text!r} is no array such as float32[640,480], no scalar type and no number"
+        ) from problem
+
+
+if __name__ == "__main__":
+    main()
