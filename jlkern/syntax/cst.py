@@ -117,6 +117,32 @@ class Source:
             return [kid for kid in node.children if not kid.is_extra]
         return node.children
 
+    def tokens(self) -> str:
+        """Return the tokens without comments, indentation and places: two texts with the same ones mean the same.
+
+        Where Julia reads line breaks and spaces, they are kept: between the statements of a block and the rows of a
+        matrix, and around an operator that a space may turn into a prefix (`[a -b]`).
+        """
+        found: list[str] = []
+        stack = [(self.root, "")]
+        data = self.data
+        while stack:
+            node, mark = stack.pop()
+            kids = node.children
+            if not kids or node.type in _WHOLE:
+                start, end = node.start_byte, node.end_byte
+                text = data[start:end].decode(errors="replace")
+                if text in _SPACE_MATTERS and data[start - 1 : start].isspace() and not data[end : end + 1].isspace():
+                    text = " " + text
+                found.append(mark + text)
+                continue
+            inner = "\n" if node.type in _BLOCKS else " " if node.type in _ROWS else ""
+            kept = [kid for kid in kids if not kid.is_extra]
+            stack.extend((kid, inner) for kid in reversed(kept))
+            if mark:
+                found.append(mark)
+        return "\x1f".join(found)
+
     def problem(self, node: Tree, message: str) -> NoReturn:
         """Raise a `SyntaxProblem` at a node."""
         pos = self.pos(node)
@@ -136,6 +162,14 @@ class Source:
         self.problem(first, f"unexpected `{word}`" if word else "the source ends in the middle of something")
 
 
+_SPACE_MATTERS = frozenset("+ - ~ & : ± ∓".split())
+_ROWS = frozenset(("matrix_row", "macro_argument_list"))
+_WHOLE = frozenset(("string_literal", "prefixed_string_literal", "command_literal", "float_literal"))
+_BLOCKS = frozenset(
+    """source_file matrix_expression parenthesized_expression compound_statement quote_statement let_statement if_statement
+    elseif_clause else_clause try_statement catch_clause finally_clause for_statement while_statement function_definition
+    struct_definition module_definition macro_definition do_clause""".split()
+)
 _OPENERS = frozenset("begin do for function if let macro module quote struct try while mutable @".split())
 
 
