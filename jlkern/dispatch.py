@@ -63,7 +63,7 @@ class Dispatcher:
                 return
             fire = plan.fire
             if self.runtime.declaration.ndrange.dynamic:
-                fire = Asking(self.runtime, args, plan)
+                fire = Asking(self.runtime, plan)
             self.table[key] = fire
             self.plans[fire] = plan
             while len(self.table) > TABLE:
@@ -154,10 +154,10 @@ class Asking:
 
     __slots__ = ("_default", "_plans", "_runtime")
 
-    def __init__(self, runtime: Runtime, args: tuple[Any, ...], plan: Plan) -> None:
+    def __init__(self, runtime: Runtime, plan: Plan) -> None:
         self._runtime = runtime
         self._default = runtime.declaration.space.default().as_dict()
-        self._plans = {runtime.declaration.ndrange(args, self._default): plan}
+        self._plans = {plan.asked: plan}
 
     def __call__(self, *args: Any) -> int:
         rule = self._runtime.declaration.ndrange

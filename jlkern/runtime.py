@@ -47,7 +47,10 @@ def nothing(*args: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one kind of call does. `launcher` is None when there is nothing to launch (`fire` is `nothing` then)."""
+    """What one kind of call does. `launcher` is None when there is nothing to launch (`fire` is `nothing` then).
+
+    `asked` is the ndrange under the default configuration, which a call's tuning goes by.
+    """
 
     launcher: Launcher | None
     fire: Callable[..., int]
@@ -55,6 +58,7 @@ class Plan:
     config: Config
     origin: str
     signature: Signature
+    asked: Sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,18 +166,20 @@ class Runtime:
         if config is not None:
             choice = Choice(decl.space.resolve(config), "call")
             given, sizes = self.sizes(args, ndrange, choice.config.as_dict())
+            asked = sizes
         else:
             given, sizes = self.sizes(args, ndrange)
+            asked = sizes
             if 0 in sizes:
-                return Plan(None, nothing, sizes, decl.space.default(), "default", signature), True
+                return Plan(None, nothing, sizes, decl.space.default(), "default", signature, sizes), True
             choice = self.choose(engine, signature, args, sizes, given)
             if given is None and decl.ndrange.tunables:
                 sizes = decl.ndrange(args, choice.config.as_dict())
         if 0 in sizes:
-            return Plan(None, nothing, sizes, choice.config, choice.origin, signature), choice.lasting
+            return Plan(None, nothing, sizes, choice.config, choice.origin, signature, asked), choice.lasting
         launcher = compiled.launcher_for(engine, self.request(signature, choice.config, len(sizes)))
         fire = adapted(launcher.fire(sizes), args)
-        return Plan(launcher, fire, sizes, choice.config, choice.origin, signature), choice.lasting
+        return Plan(launcher, fire, sizes, choice.config, choice.origin, signature, asked), choice.lasting
 
     def validate(self, args: tuple[Any, ...]) -> tuple[Engine, Signature]:
         """Check every argument of a call. Raises `ArgumentError`, or what the choice of an engine raises."""
@@ -244,11 +250,14 @@ class Runtime:
         self, store: Store, key: MemoKey, signature: Signature, sizes: Sizes, record: bool = True
     ) -> Choice:
         """Return the nearest known configuration where that is wanted, else the default."""
-        from jlkern.memo.lookup import nearest
+        from jlkern.memo.lookup import lookup, nearest
 
         decl = self.declaration
         frozen = policy.is_frozen()
-        near = nearest(store, key, decl.space) if frozen or decl.options.first_call == "nearest" else None
+        near = None
+        if frozen or decl.options.first_call == "nearest":
+            # what another kind of machine found for these shapes is nearer than what this one found for others
+            near = lookup(store, key, decl.space) or nearest(store, key, decl.space)
         choice = Choice(near.config, "nearest") if near is not None else Choice(decl.space.default(), "default")
         if frozen:
             if record:
@@ -310,10 +319,11 @@ class Runtime:
         )
 
     def lookup(self, store: Store, key: MemoKey) -> Found | None:
-        """Return what is remembered for a key."""
+        """Return what is remembered for a key on this machine or one of its class."""
         from jlkern.memo.lookup import lookup
 
-        return lookup(store, key, self.declaration.space)
+        found = lookup(store, key, self.declaration.space)
+        return None if found is None or found.winner.rank == "other" else found
 
     def store(self) -> Store:
         """Return the process's store."""
