@@ -35,6 +35,7 @@ def import_seconds(package: str) -> float:
     """Return what importing a package takes in a process of its own, start of Python not included."""
     code = f"import time; t = time.perf_counter(); import {package}; print(time.perf_counter() - t)"
     environment = {**os.environ, "PYTHONPATH": ROOT}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else jlkern would be compiled on every import, numpy not
     return float(subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True).stdout)
 
 

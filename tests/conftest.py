@@ -9,6 +9,8 @@ import tempfile
 # Set before anything imports jlkern, and inherited by the processes that tests start.
 _MEMO = tempfile.mkdtemp(prefix="jlkern-tests-")
 os.environ["JLKERN_CACHE_DIR"] = _MEMO
+# Such processes import jlkern compiled; without this each of them would compile it again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_unconfigure() -> None:

@@ -58,7 +58,7 @@ def test_nothing_committed_names_a_machine_or_a_registry() -> None:
 
 
 def test_committed_files_are_small() -> None:
-    large = [str(p.relative_to(ROOT)) for p in committed_files() if p.stat().st_size > 512 * 1024]
+    large = [str(p.relative_to(ROOT)) for p in committed_files() if p.stat().st_size > 2 * 1024 * 1024]
     assert not large
 
 
