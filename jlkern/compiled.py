@@ -11,9 +11,8 @@ from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jlkern.engines.base import CompileRequest, Engine, Launcher
-
 if TYPE_CHECKING:
+    from jlkern.engines.base import CompileRequest, Engine, Launcher
     from jlkern.source import KernelSource
 
 LIMIT = 1024

@@ -6,15 +6,20 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Literal, ParamSpec, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, overload
 
 from jlkern.errors import OptionError, SignatureError
 from jlkern.kernel import Kernel, make_kernel, read_source
 from jlkern.options import Options, check_body, declare, missing_source, space_of
 from jlkern.parameters import Parameters, parameters_named, parameters_of
-from jlkern.source import Origin, find_origin, load_source
 from jlkern.space import UNSET
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jlkern.source import Origin
+
+# jlkern.source is imported where it is needed: it brings the whole syntax tree, which `import jlkern` can do without.
 
 P = ParamSpec("P")
 
@@ -187,9 +192,11 @@ def from_source(
         tune, name, restrictions, default, workgroup, ndrange, key, bucket, inout, compare, reference, tolerance,
         engine, device, strategy, strategy_options, seed, effort, max_evals, time_limit, first_call, on_busy,
     )  # fmt: skip
+    from jlkern.source import Origin
+
     caller = sys._getframe(1).f_globals
     text, path = read_source(source, caller.get("__file__"), "from_source")
-    origin = Origin(str(path), 1, True) if path is not None else Origin(None, 1, False)
+    origin = Origin(path, 1, True) if path is not None else Origin(None, 1, False)
     return _from_text(text, origin, options, caller.get("__name__", "__main__"))
 
 
@@ -201,6 +208,8 @@ def _decorate(function: Any, source: str | Path | None, options: Options) -> Ker
     if not isinstance(function, types.FunctionType):
         hint = "; pass options by name, as @jlkern.kernel(tune={...})" if isinstance(function, Mapping) else ""
         raise OptionError(f"@jlkern.kernel decorates a Python function, not {function!r:.80}{hint}")
+    from jlkern.source import Origin, find_origin
+
     title = function.__qualname__
     check_body(function)
     parameters = parameters_of(function)
@@ -211,7 +220,7 @@ def _decorate(function: Any, source: str | Path | None, options: Options) -> Ker
         origin = find_origin(function, text)
     else:
         text, path = read_source(source, function.__globals__.get("__file__"), title)
-        origin = Origin(str(path), 1, True) if path is not None else find_origin(function, text)
+        origin = Origin(path, 1, True) if path is not None else find_origin(function, text)
     return _declared(text, origin, options, parameters, function, title, function.__module__)
 
 
@@ -224,6 +233,8 @@ def _declared(
     qualname: str,
     module: str,
 ) -> Kernel[Any]:
+    from jlkern.source import load_source
+
     title = qualname.rpartition(".")[2]
     space = space_of(options)
     loaded = load_source(text, origin, space.names, name=options.name, python_name=title)
@@ -255,6 +266,8 @@ def _again(
 
 
 def _from_text(text: str, origin: Origin, options: Options, module: str) -> Kernel[Any]:
+    from jlkern.source import load_source
+
     space = space_of(options)
     loaded = load_source(text, origin, space.names, name=options.name, python_name=None)
     parameters = parameters_named(loaded.names)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeAlias, overload
 
 from jlkern import compiled
@@ -56,7 +56,7 @@ class Kernel(Generic[P]):
         self._recipe = recipe
         self.__signature__ = declaration.parameters.full_signature()
 
-    # The generated function of `dispatch` takes the place of this one, in a class of the kernel's own, at the first call.
+    # The function that `dispatch` generates takes the place of this one, in a class of its own, at the first call.
     @overload
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> None: ...
     @overload
@@ -240,19 +240,18 @@ def make_kernel(
     return self
 
 
-def read_source(source: str | Path, base: str | None, what: str) -> tuple[str, Path | None]:
+def read_source(source: str | os.PathLike[str], base: str | None, what: str) -> tuple[str, str | None]:
     """Return a source's text, and its file when it is in one; a path is relative to the folder of the file `base`."""
     if isinstance(source, str):
         if "@kernel" not in source and source.strip().endswith(".jl") and "\n" not in source.strip():
             raise OptionError(f"{what}: source={source!r} looks like a file name; pass pathlib.Path({source!r})")
         return source, None
-    if not isinstance(source, Path):
+    if not isinstance(source, os.PathLike):
         raise OptionError(f"{what}: source= must be a string or a pathlib.Path, got {source!r}")
-    path = source.expanduser()
-    if not path.is_absolute() and base is not None:
-        path = Path(base).parent / path
+    path = os.path.join(os.path.dirname(base or ""), os.path.expanduser(source))
     try:
-        return path.read_text(encoding="utf-8"), path
+        with open(path, encoding="utf-8") as file:
+            return file.read(), path
     except (OSError, UnicodeDecodeError) as problem:
         raise OptionError(f"{what}: cannot read the source file {path}: {problem}") from None
 

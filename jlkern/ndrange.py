@@ -117,8 +117,8 @@ def make_ndrange(option: object, names: tuple[str, ...], tunables: tuple[str, ..
     )
 
 
-def shape_of(name: str, names: tuple[str, ...]) -> NDRange:
-    """Return the rule that takes an array parameter's shape."""
+def shape_of(name: str, names: tuple[str, ...], dims: int | None = None) -> NDRange:
+    """Return the rule that takes an array parameter's shape; with `dims` only of an array of so many dimensions."""
 
     def evaluate(known: Mapping[str, Any]) -> Sizes:
         value: object = known[name]
@@ -126,6 +126,11 @@ def shape_of(name: str, names: tuple[str, ...]) -> NDRange:
             raise NDRangeError(
                 f"the ndrange is the shape of {name!r}, which is no array in this call but a {type(value).__name__}; "
                 "pass ndrange= in the call or the decorator"
+            )
+        if dims is not None and value.ndim != dims:
+            raise NDRangeError(
+                f"the kernel takes its ndrange from {name!r} by {dims} indices, and this call passes an array of "
+                f"{value.ndim} dimensions; pass one of {dims}, or ndrange="
             )
         return value.shape or (1,)
 

@@ -17,10 +17,10 @@ from jlkern.errors import EffectsError, MissingSourceError, NDRangeError, Option
 from jlkern.ndrange import NDRange, make_ndrange, shape_of
 from jlkern.parameters import Parameters
 from jlkern.space import UNSET, NamedCall, Space, Value, Workgroup, call_named, make_space, make_workgroup
-from jlkern.tuning.task import TuneSettings
 
 if TYPE_CHECKING:
     from jlkern.source import Effects, KernelSource
+    from jlkern.tuning.task import TuneSettings
 
 FIRST_CALLS = ("tune", "nearest", "default")
 
@@ -112,7 +112,7 @@ def declare(options: Options, source: KernelSource, parameters: Parameters, spac
     if options.ndrange is not None:
         ndrange = make_ndrange(options.ndrange, names, space.names)
     elif source.ndrange_param is not None:
-        ndrange = shape_of(names[source.names.index(source.ndrange_param)], names)
+        ndrange = shape_of(names[source.names.index(source.ndrange_param)], names, source.ndrange_dims)
     else:
         raise NDRangeError(
             f"{title}: the number of work-items cannot be proved from the source ({source.ndrange_problem}); pass "
@@ -243,6 +243,8 @@ def _settings(options: Options, names: tuple[str, ...], written: tuple[str, ...]
     strategy_options = options.strategy_options if options.strategy_options is not None else {}
     if not isinstance(strategy_options, Mapping):
         raise OptionError(f"strategy_options= must be a mapping, got {strategy_options!r}")
+    from jlkern.tuning.task import TuneSettings
+
     return TuneSettings(
         strategy=options.strategy,
         strategy_options=dict(strategy_options),

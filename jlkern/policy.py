@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jlkern.knobs import knobs
 from jlkern.space import Config
 
 
@@ -65,6 +64,8 @@ def frozen(record: list[Miss] | None = None) -> Iterator[list[Miss]]:
 
 def is_frozen() -> bool:
     """Tell whether tuning is off now."""
+    from jlkern.knobs import knobs
+
     return bool(_records) or knobs.frozen
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-import subprocess
 import sys
 import time
 import types
@@ -16,7 +14,6 @@ import numpy as np
 from jlkern import compiled
 from jlkern.errors import ArgumentError, BoundsError, OptionError, TuningError
 from jlkern.kernel import Kernel
-from jlkern.knobs import knobs
 from jlkern.signature import Array, JuliaFunction, Signature, Val, scalar_dtype
 from jlkern.space import Config
 
@@ -164,7 +161,12 @@ def _compile(kernel: Kernel[Any], args: tuple[Any, ...]) -> Precompiled:
 
 def _tune_apart(kernel: Kernel[Any], spec: Spec) -> None:
     """Tune in a process of its own, which shares the memo; where there is no memo on disk, in this one."""
-    if kernel._runtime.store().path is None:
+    import os
+    import pickle
+    import subprocess
+
+    store = kernel._runtime.store()
+    if store.path is None:
         _tune_here(kernel, spec)
         return
     try:
@@ -176,7 +178,7 @@ def _tune_apart(kernel: Kernel[Any], spec: Spec) -> None:
         ) from problem
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     code = f"import sys; sys.path[:] = {sys.path!r}; from jlkern.precompile import _worker; _worker()"
-    environment = {**_environ(), "JLKERN_CACHE_DIR": str(knobs.cache_dir)}
+    environment = {**os.environ, "JLKERN_CACHE_DIR": str(store.path.parent)}
     done = subprocess.run([sys.executable, "-c", code], input=payload, capture_output=True, env=environment)
     if done.returncode == 0 and done.stdout.endswith(b"jlkern: done\n"):
         return
@@ -190,14 +192,10 @@ def _tune_apart(kernel: Kernel[Any], spec: Spec) -> None:
     )
 
 
-def _environ() -> dict[str, str]:
-    import os
-
-    return dict(os.environ)
-
-
 def _worker() -> None:
     """Tune what comes in on stdin: the other side of `_tune_apart`."""
+    import pickle
+
     out = sys.stdout.buffer
     try:
         kernel, spec = pickle.loads(sys.stdin.buffer.read())
@@ -211,6 +209,8 @@ def _worker() -> None:
 
 def _portable(problem: Exception) -> Exception:
     """Return an exception that pickles: itself, or a `TuningError` with its text."""
+    import pickle
+
     try:
         pickle.loads(pickle.dumps(problem))
     except Exception:

@@ -6,7 +6,6 @@ keeps an argument; two threads that ask for the same unknown key tune once, the 
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
@@ -16,22 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jlkern import compiled, log, policy
-from jlkern.engines.base import CompileRequest, Engine, Launcher
+from jlkern import compiled, policy
 from jlkern.engines.select import common_home, select
-from jlkern.knobs import knobs
 from jlkern.ndrange import Sizes, check_sizes
 from jlkern.options import Declaration, key_value, pow2
 from jlkern.signature import JuliaFunction, Signature, Val, check_written, classify
 from jlkern.space import Config, Params, Value, fit_workgroup
 
 if TYPE_CHECKING:
+    from jlkern.engines.base import CompileRequest, Engine, Launcher
     from jlkern.memo.key import MemoKey
     from jlkern.memo.lookup import Found
     from jlkern.memo.store import Store
     from jlkern.tuning.task import TuneResult, TuneSettings, TuneTask
-
-logger = log.get(__name__)
 
 PLANS = 4096
 """Plans that a kernel keeps; the least recently used goes first."""
@@ -192,6 +188,8 @@ class Runtime:
                     check_written(name, value)
         else:
             signature = ()
+        from jlkern.knobs import knobs
+
         option = decl.options.engine if decl.options.engine != "auto" else knobs.engine
         return select(option, decl.source, home, self.checked), signature
 
@@ -205,6 +203,9 @@ class Runtime:
 
     def request(self, signature: Signature, config: Config, ndims: int) -> CompileRequest:
         """Return what to compile for a configuration."""
+        from jlkern.engines.base import CompileRequest
+        from jlkern.knobs import knobs
+
         decl = self.declaration
         params = config.as_dict()
         workgroup = decl.workgroup(params)
@@ -277,10 +278,13 @@ class Runtime:
         settings: TuneSettings,
     ) -> TuneResult:
         """Run one tuning."""
+        import logging
+
+        from jlkern import log
         from jlkern.tuning.run import tune
 
         result = tune(self.task(engine, signature, args, given, store, key, settings))
-        log.event(logger, logging.INFO, "tuned", kernel=self.declaration.title, best=result.best)
+        log.event(log.get(__name__), logging.INFO, "tuned", kernel=self.declaration.title, best=result.best)
         self._count_shape(key)
         return result
 
@@ -333,6 +337,7 @@ class Runtime:
 
     def memo_key(self, engine: Engine, signature: Signature, args: tuple[Any, ...], sizes: Sizes) -> MemoKey:
         """Return what a call's tuning is remembered under."""
+        from jlkern.knobs import knobs
         from jlkern.memo.key import MemoKey
 
         decl = self.declaration

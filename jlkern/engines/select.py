@@ -11,9 +11,8 @@ from jlkern.errors import EngineError, HomeError, OptionError, UnsupportedError
 from jlkern.signature import PYTHON_SCALARS, JuliaFunction, Val
 
 if TYPE_CHECKING:
-    from jlkern.source import KernelSource
-
     from jlkern.engines.base import Engine
+    from jlkern.source import KernelSource
 
 ENGINES = ("auto", "numba", "julia")
 
