@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from jlkern.effects import Findings
+from jlkern.aliases import Findings
 from jlkern.syntax import nodes as n
 from jlkern.syntax.walk import walk
 
@@ -30,10 +30,11 @@ class _Indices:
     """The variables of a kernel that hold its global index and nothing else."""
 
     def __init__(self, kernel: n.FunctionDef) -> None:
-        self.assigned = Counter(_assigned(kernel))
+        nodes = list(walk(kernel.body))
+        self.assigned = Counter(_assigned(kernel, nodes))
         self.whole: dict[str, str] = {}  # i = @index(Global), I = @index(Global, Cartesian or NTuple)
         self.part: dict[str, tuple[int, int, int]] = {}  # i, j = @index(Global, NTuple): statement, place, count
-        statements = [node for node in walk(kernel.body) if isinstance(node, n.Assign) and node.op is None]
+        statements = [node for node in nodes if isinstance(node, n.Assign) and node.op is None]
         for node in statements:
             kind = self.kind(node.value)
             if kind is not None and isinstance(node.target, n.Name):
@@ -95,10 +96,13 @@ class _Indices:
         return None
 
 
-def _assigned(kernel: n.FunctionDef) -> list[str]:
+def _assigned(kernel: n.FunctionDef, nodes: list[n.Node]) -> list[str]:
     """Return every name that the kernel gives a value, once for each place."""
     names = [param.name for param in (*kernel.params, *kernel.kwparams) if param.name is not None]
-    for node in walk(kernel.body):
+    for node in nodes:
+        kind = node.__class__
+        if kind not in _BINDERS:
+            continue
         if isinstance(node, n.Assign):
             names += _targets(node.target)
         elif isinstance(node, n.For):
@@ -112,6 +116,9 @@ def _assigned(kernel: n.FunctionDef) -> list[str]:
         elif isinstance(node, n.Unsupported):
             names += node.names
     return names
+
+
+_BINDERS = frozenset((n.Assign, n.For, n.Let, n.Param, n.FunctionDef, n.Unsupported))
 
 
 def _targets(node: n.Node) -> list[str]:

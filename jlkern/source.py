@@ -48,8 +48,8 @@ class KernelSource:
     """A kernel with all that its source says about it.
 
     `parameters` are the data parameters; `vals` has, for each trailing `::Val` parameter that is no data parameter, the
-    tunable that fills it, or None where its default stands. `ndrange_param` is the parameter whose shape is proved to be
-    the ndrange, for `ndrange_dims` dimensions (None: any number), else `ndrange_problem` says why there is none.
+    tunable that fills it, or None where its default stands. `ndrange_param` is the parameter whose shape is proved to
+    be the ndrange, for `ndrange_dims` dimensions (None: any number), else `ndrange_problem` says why there is none.
     """
 
     text: str
@@ -109,7 +109,8 @@ def load_source(
 
     Examples
     --------
-    >>> source = load_source("@kernel function f!(y)\\n i = @index(Global)\\n y[i] = 1\\nend", Origin(None, 1, False), ())
+    >>> text = "@kernel function f!(y)\\n i = @index(Global)\\n y[i] = 1\\nend"
+    >>> source = load_source(text, Origin(None, 1, False), ())
     >>> source.name, source.names, source.ndrange_param
     ('f!', ('y',), 'y')
     """
@@ -287,8 +288,8 @@ def _fill(run: tuple[n.Param, ...], names: list[str], tunables: tuple[str, ...],
     if not any(by_name) and any(param.default is None for param in run):
         listed = ", ".join(f"`::Val{{{name}}}`" for name in names)
         raise TunableError(
-            f"{origin.where(run[0].pos.line)}: the trailing {listed} fit the tunables ({', '.join(tunables)}) neither by "
-            "name nor by number; name each after a tunable, or give it a default"
+            f"{origin.where(run[0].pos.line)}: the trailing {listed} fit the tunables ({', '.join(tunables)}) neither "
+            "by name nor by number; name each after a tunable, or give it a default"
         )
     return by_name
 

@@ -124,24 +124,27 @@ class Source:
         matrix, and around an operator that a space may turn into a prefix (`[a -b]`).
         """
         found: list[str] = []
-        stack = [(self.root, "")]
-        data = self.data
-        while stack:
-            node, mark = stack.pop()
-            kids = node.children
-            if not kids or node.type in _WHOLE:
-                start, end = node.start_byte, node.end_byte
-                text = data[start:end].decode(errors="replace")
-                if text in _SPACE_MATTERS and data[start - 1 : start].isspace() and not data[end : end + 1].isspace():
-                    text = " " + text
-                found.append(mark + text)
-                continue
-            inner = "\n" if node.type in _BLOCKS else " " if node.type in _ROWS else ""
-            kept = [kid for kid in kids if not kid.is_extra]
-            stack.extend((kid, inner) for kid in reversed(kept))
-            if mark:
-                found.append(mark)
+        self._collect_tokens(self.root, "", found)
         return "\x1f".join(found)
+
+    def _collect_tokens(self, node: Tree, mark: str, found: list[str]) -> None:
+        """Append the tokens under a node, each with a mark before it."""
+        kids = node.children
+        if kids:
+            kind = node.type
+            if kind not in _WHOLE:
+                if mark:
+                    found.append(mark)
+                inner = "\n" if kind in _BLOCKS else " " if kind in _ROWS else ""
+                for kid in kids:
+                    if not (self.comments and kid.is_extra):
+                        self._collect_tokens(kid, inner, found)
+                return
+        start, end, data = node.start_byte, node.end_byte, self.data
+        text = data[start:end].decode(errors="replace")
+        if text in _SPACE_MATTERS and data[start - 1 : start].isspace() and not data[end : end + 1].isspace():
+            text = " " + text
+        found.append(mark + text)
 
     def problem(self, node: Tree, message: str) -> NoReturn:
         """Raise a `SyntaxProblem` at a node."""
@@ -166,9 +169,9 @@ _SPACE_MATTERS = frozenset("+ - ~ & : ± ∓".split())
 _ROWS = frozenset(("matrix_row", "macro_argument_list"))
 _WHOLE = frozenset(("string_literal", "prefixed_string_literal", "command_literal", "float_literal"))
 _BLOCKS = frozenset(
-    """source_file matrix_expression parenthesized_expression compound_statement quote_statement let_statement if_statement
-    elseif_clause else_clause try_statement catch_clause finally_clause for_statement while_statement function_definition
-    struct_definition module_definition macro_definition do_clause""".split()
+    """source_file matrix_expression parenthesized_expression compound_statement quote_statement let_statement
+    if_statement elseif_clause else_clause try_statement catch_clause finally_clause for_statement while_statement
+    function_definition struct_definition module_definition macro_definition do_clause""".split()
 )
 _OPENERS = frozenset("begin do for function if let macro module quote struct try while mutable @".split())
 

@@ -20,6 +20,7 @@ from jlkern.syntax.nodes import (
     MatrixExpr,
     Name,
     Node,
+    Param,
     Splat,
     TupleExpr,
     VectorExpr,
@@ -271,7 +272,7 @@ def named(source: Source, node: Tree) -> tuple[str, Node] | Node:
 
 def do_block(source: Source, node: Tree) -> Node:
     """Return the function that a `do` block is."""
-    params: tuple[definitions.Param, ...] = ()
+    params: tuple[Param, ...] = ()
     opening: tuple[Node, ...] = ()
     body = [kid for kid in source.kids(node) if kid.is_named]
     if body and body[0].type == "argument_list":

@@ -30,7 +30,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Literal(Node):
-    """A number, bool, string, char, symbol or `nothing`; `type` is Julia's name of its type (`Int64`, `Float32`, ...)."""
+    """A number, bool, string, char, symbol or `nothing`; `type` names its type as Julia does (`Int64`, ...)."""
 
     value: int | float | bool | str | None
     type: str
@@ -275,7 +275,7 @@ class Lambda(Node):
 
 @dataclass(frozen=True, slots=True)
 class FunctionDef(Node):
-    """A function in long or short form; `where` holds its type parameters (`Name` or `Call(Name("<:"), (T, Bound))`)."""
+    """A function in long or short form; `where` holds its type parameters, a `Name` or a `Call` of `<:` each."""
 
     name: str
     params: tuple[Param, ...]

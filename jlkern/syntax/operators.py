@@ -1,4 +1,4 @@
-"""Julia's operator precedence: the table, and the re-association of flat operator chains by it.
+"""The re-association of flat operator chains by Julia's precedence.
 
 The grammar that makes the CST gets some of Julia wrong without an error node (`2x^2`, `2^3^2`, `a < b < c`), so the
 parser flattens every operator expression to a chain of operands and operators, and `Chain` builds the tree anew.
@@ -34,65 +34,11 @@ from jlkern.syntax.nodes import (
     Unsupported,
     Where,
 )
+from jlkern.syntax.precedence import AND, ASSIGN, COLON, COMPARE, COND, LEVEL, OR, PAIR, PIPE_LEFT, PLUS, POWER, RIGHT
 from jlkern.syntax.problem import SyntaxProblem
 
-# Levels, loosest first. What binds tighter than a shift has no level here: `Chain` has one function for each.
-ASSIGN, PAIR, COND, ARROW, OR, AND, COMPARE, PIPE_LEFT, PIPE, COLON, PLUS, TIMES, RATIONAL, SHIFT, POWER = range(1, 16)
-
-_ASSIGN = "= := ~ ≔ ⩴ ≕ += -= *= /= //= \\= ^= ÷= %= <<= >>= >>>= |= &= ⊻= −= $="
-_ARROW = """--> <-- <--> ← → ↔ ↚ ↛ ↞ ↠ ↢ ↣ ↤ ↦ ↮ ⇎ ⇍ ⇏ ⇐ ⇒ ⇔ ⇴ ⇶ ⇷ ⇸ ⇹ ⇺ ⇻ ⇼ ⇽ ⇾ ⇿ ⟵ ⟶ ⟷ ⟹ ⟺ ⟻ ⟼ ⟽ ⟾ ⟿
-⤀ ⤁ ⤂ ⤃ ⤄ ⤅ ⤆ ⤇ ⤌ ⤍ ⤎ ⤏ ⤐ ⤑ ⤔ ⤕ ⤖ ⤗ ⤘ ⤝ ⤞ ⤟ ⤠ ⥄ ⥅ ⥆ ⥇ ⥈ ⥊ ⥋ ⥎ ⥐ ⥒ ⥓ ⥖ ⥗ ⥚ ⥛ ⥞ ⥟ ⥢ ⥤ ⥦ ⥧ ⥨ ⥩ ⥪ ⥫ ⥬ ⥭ ⥰ ⧴
-⬱ ⬰ ⬲ ⬳ ⬴ ⬵ ⬶ ⬷ ⬸ ⬹ ⬺ ⬻ ⬼ ⬽ ⬾ ⬿ ⭀ ⭁ ⭂ ⭃ ⥷ ⭄ ⥺ ⭇ ⭈ ⭉ ⭊ ⭋ ⭌ ￩ ￫ ⇜ ⇝ ↜ ↝ ↩ ↪ ↫ ↬ ↼ ↽ ⇀ ⇁ ⇄ ⇆ ⇇ ⇉ ⇋ ⇌ ⇚ ⇛ ⇠ ⇢
-↷ ↶ ↺ ↻"""
-_COMPARE = """> < >= ≥ <= ≤ == === ≡ != ≠ !== ≢ <: >: in isa ∈ ∉ ∋ ∌ ⊆ ⊈ ⊂ ⊄ ⊊ ∝ ∊ ∍ ∥ ∦ ∷ ∺ ∻ ∽ ∾ ≁ ≃ ≂ ≄ ≅ ≆ ≇ ≈ ≉
-≊ ≋ ≌ ≍ ≎ ≐ ≑ ≒ ≓ ≖ ≗ ≘ ≙ ≚ ≛ ≜ ≝ ≞ ≟ ≣ ≦ ≧ ≨ ≩ ≪ ≫ ≬ ≭ ≮ ≯ ≰ ≱ ≲ ≳ ≴ ≵ ≶ ≷ ≸ ≹ ≺ ≻ ≼ ≽ ≾ ≿ ⊀ ⊁ ⊃ ⊅ ⊇ ⊉ ⊋ ⊏ ⊐ ⊑ ⊒
-⊜ ⊩ ⊬ ⊮ ⊰ ⊱ ⊲ ⊳ ⊴ ⊵ ⊶ ⊷ ⋍ ⋐ ⋑ ⋕ ⋖ ⋗ ⋘ ⋙ ⋚ ⋛ ⋜ ⋝ ⋞ ⋟ ⋠ ⋡ ⋢ ⋣ ⋤ ⋥ ⋦ ⋧ ⋨ ⋩ ⋪ ⋫ ⋬ ⋭ ⋲ ⋳ ⋴ ⋵ ⋶ ⋷ ⋸ ⋹ ⋺ ⋻ ⋼ ⋽ ⋾ ⋿ ⟈ ⟉ ⟒ ⦷
-⧀ ⧁ ⧡ ⧣ ⧤ ⧥ ⩦ ⩧ ⩪ ⩫ ⩬ ⩭ ⩮ ⩯ ⩰ ⩱ ⩲ ⩳ ⩵ ⩶ ⩷ ⩸ ⩹ ⩺ ⩻ ⩼ ⩽ ⩾ ⩿ ⪀ ⪁ ⪂ ⪃ ⪄ ⪅ ⪆ ⪇ ⪈ ⪉ ⪊ ⪋ ⪌ ⪍ ⪎ ⪏ ⪐ ⪑ ⪒ ⪓ ⪔ ⪕ ⪖ ⪗ ⪘ ⪙ ⪚
-⪛ ⪜ ⪝ ⪞ ⪟ ⪠ ⪡ ⪢ ⪣ ⪤ ⪥ ⪦ ⪧ ⪨ ⪩ ⪪ ⪫ ⪬ ⪭ ⪮ ⪯ ⪰ ⪱ ⪲ ⪳ ⪴ ⪵ ⪶ ⪷ ⪸ ⪹ ⪺ ⪻ ⪼ ⪽ ⪾ ⪿ ⫀ ⫁ ⫂ ⫃ ⫄ ⫅ ⫆ ⫇ ⫈ ⫉ ⫊ ⫋ ⫌ ⫍ ⫎ ⫏ ⫐ ⫑
-⫒ ⫓ ⫔ ⫕ ⫖ ⫗ ⫘ ⫙ ⫷ ⫸ ⫹ ⫺ ⊢ ⊣ ⟂ ⫪ ⫫"""
-_COLON = ": .. … ⁝ ⋮ ⋱ ⋰ ⋯"
-_PLUS = """+ - ++ | − ¦ ± ∓ ⊕ ⊖ ⊞ ⊟ ∪ ∨ ⊔ ∔ ∸ ≏ ⊎ ⊻ ⊽ ⋎ ⋓ ⟇ ⧺ ⧻ ⨈ ⨢ ⨣ ⨤ ⨥ ⨦ ⨧ ⨨ ⨩ ⨪ ⨫ ⨬ ⨭ ⨮ ⨹ ⨺ ⩁ ⩂ ⩅ ⩊ ⩌ ⩏ ⩐ ⩒ ⩔ ⩖
-⩗ ⩛ ⩝ ⩡ ⩢ ⩣"""
-_TIMES = """* / % & \\ ⌿ ÷ · · ⋅ ∘ × ∩ ∧ ⊗ ⊘ ⊙ ⊚ ⊛ ⊠ ⊡ ⊓ ∗ ∙ ∤ ⅋ ≀ ⊼ ⋄ ⋆ ⋇ ⋉ ⋊ ⋋ ⋌ ⋏ ⋒ ⟑ ⦸ ⦼ ⦾ ⦿ ⧶ ⧷ ⨇ ⨰ ⨱ ⨲ ⨳ ⨴ ⨵ ⨶ ⨷
-⨸ ⨻ ⨼ ⨽ ⩀ ⩃ ⩄ ⩋ ⩍ ⩎ ⩑ ⩓ ⩕ ⩘ ⩚ ⩜ ⩞ ⩟ ⩠ ⫛ ⊍ ▷ ⨝ ⟕ ⟖ ⟗ ⨟"""
-_POWER = "^ ↑ ↓ ⇵ ⟰ ⟱ ⤈ ⤉ ⤊ ⤋ ⤒ ⤓ ⥉ ⥌ ⥍ ⥏ ⥑ ⥔ ⥕ ⥘ ⥙ ⥜ ⥝ ⥠ ⥡ ⥣ ⥥ ⥮ ⥯ ￪ ￬"
-
-
-def _levels() -> dict[str, int]:
-    """Return the level of every infix operator, dotted ones with it."""
-    table = {
-        ASSIGN: _ASSIGN,
-        PAIR: "=>",
-        COND: "?",
-        ARROW: _ARROW,
-        OR: "||",
-        AND: "&&",
-        COMPARE: _COMPARE,
-        PIPE_LEFT: "<|",
-        PIPE: "|>",
-        COLON: _COLON,
-        PLUS: _PLUS,
-        TIMES: _TIMES,
-        RATIONAL: "//",
-        SHIFT: "<< >> >>>",
-        POWER: _POWER,
-    }
-    levels = {}
-    for level, text in table.items():
-        for op in text.split():
-            levels[op] = level
-            levels["." + op] = level
-    for word in (".in", ".isa", ".?", ".:", "....", ".~"):
-        levels.pop(word, None)
-    levels[".~"] = ASSIGN
-    levels["..."] = COLON
-    return levels
-
-
-LEVEL = _levels()
 UNARY = frozenset("+ - ! ~ ¬ √ ∛ ∜ ± ∓ <: >:".split())
 JUXTAPOSED = ""  # stands between the factors of `2x`; it is no operator, so it has no level
-_RIGHT = frozenset((PAIR, ARROW, OR, AND, PIPE_LEFT))
 _CHAINED = frozenset(("+", "++", "*"))  # `a + b + c` is one call of three arguments
 _BOTH = frozenset("+ - ~ & $ ± ∓ ⋆ :".split())  # `[a -b]` has two elements where these are concerned
 _NAMES: dict[str, Name] = {}
@@ -189,8 +135,8 @@ class Chain:
         """Return the operator at hand, or None at an operand and at the end."""
         if self.at < len(self.items):
             item = self.items[self.at]
-            if item.__class__ is str:
-                return item  # type: ignore[return-value]
+            if isinstance(item, str):
+                return item
         return None
 
     def unexpected(self) -> NoReturn:
@@ -240,8 +186,8 @@ class Chain:
 
     def assign(self, left: Node, op: str, right: Node) -> Node:
         """Return the assignment, or the function that a short form defines."""
-        if op == "=" and left.__class__ is Signature:
-            return define(left.head, right)  # type: ignore[attr-defined]
+        if op == "=" and isinstance(left, Signature):
+            return define(left.head, right)
         if op in ("~", ".~"):
             return operation(op, (left, right), left.pos)
         base = split_dot(op) or op
@@ -263,17 +209,17 @@ class Chain:
         items = self.items
         while self.at < len(items):
             op = items[self.at]
-            if op.__class__ is not str:
+            if not isinstance(op, str):
                 if not self.sensitive:
                     self.unexpected()
                 return left
-            this = LEVEL.get(op, 0)  # type: ignore[call-overload]
+            this = LEVEL.get(op, 0)
             if this < level or (self.sensitive and self.splits()):
                 return left
             if this == COLON:
                 if op == ":" and not self.colon:
                     return left
-                left = self.range(left, str(op))
+                left = self.range(left, op)
             elif this == COMPARE:
                 left = self.comparison(left)
             elif this == COND:
@@ -282,12 +228,12 @@ class Chain:
                 self.unexpected()
             else:
                 self.at += 1
-                left = self.operate(left, str(op), this)
+                left = self.operate(left, op, this)
         return left
 
     def operate(self, left: Node, op: str, level: int) -> Node:
         """Parse the right side of an operator that is just behind, and its like to the right of it."""
-        right = self.binary(level if level in _RIGHT else level + 1)
+        right = self.binary(level if level in RIGHT else level + 1)
         if level in (OR, AND):
             if op[0] == ".":
                 return Unsupported(f"operator `{op}`", pos=left.pos)
@@ -353,6 +299,14 @@ class Chain:
 
     def prefix(self) -> Node:
         """Parse `<: T`, or a factor with its `where`."""
+        at = self.at
+        if at < len(self.items):
+            item = self.items[at]
+            if not isinstance(item, str):  # most operands stand between plain infix operators
+                follows = self.items[at + 1] if at + 1 < len(self.items) else "="
+                if isinstance(follows, str) and LEVEL.get(follows, POWER) < POWER:
+                    self.at = at + 1
+                    return finished(item)
         op = self.next()
         if op in ("<:", ">:"):
             pos = self.place(self.starts[self.at])
@@ -398,9 +352,10 @@ class Chain:
         pos = self.place(self.starts[at])
         if op in ("-", "+") and at + 1 < len(self.items) and self.starts[at + 1] == self.ends[at]:
             number = self.items[at + 1]
-            power = at + 2 < len(self.items) and LEVEL.get(self.items[at + 2]) == POWER  # type: ignore[call-overload]
-            if number.__class__ is Literal and self.data[self.starts[at + 1]] in b".0123456789" and not power:
-                signed = signed_literal(op, number, pos)  # type: ignore[arg-type]
+            follows = self.items[at + 2] if at + 2 < len(self.items) else ""
+            power = isinstance(follows, str) and LEVEL.get(follows) == POWER
+            if isinstance(number, Literal) and self.data[self.starts[at + 1]] in b".0123456789" and not power:
+                signed = signed_literal(op, number, pos)
                 if signed is not None:
                     self.at += 2
                     return self.after(signed)
@@ -444,9 +399,9 @@ class Chain:
 
 def finished(node: Node) -> Node:
     """Return an operand as it stands in the tree: a literal that no engine has becomes `Unsupported`."""
-    if node.__class__ is Literal and node.type in _BIG:  # type: ignore[attr-defined]
-        return Unsupported(f"{node.type} literal", pos=node.pos)  # type: ignore[attr-defined]
-    if node.__class__ is Braces:
+    if isinstance(node, Literal):
+        return Unsupported(f"{node.type} literal", pos=node.pos) if node.type in _BIG else node
+    if isinstance(node, Braces):
         return Unsupported("braces `{...}`", pos=node.pos)
     return node
 

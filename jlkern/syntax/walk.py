@@ -13,25 +13,32 @@ _FIELDS: dict[type[Node], tuple[str, ...]] = {}
 
 def children(node: Node) -> list[Node]:
     """Return the nodes that a node holds, in the order of its fields."""
-    names = _FIELDS.get(type(node))
+    names = _FIELDS.get(node.__class__)
     if names is None:
-        names = _FIELDS[type(node)] = tuple(field.name for field in fields(node) if field.name != "pos")
+        names = _FIELDS[node.__class__] = tuple(
+            field.name for field in fields(node) if field.name != "pos" and _may_hold_nodes(str(field.type))
+        )
     found: list[Node] = []
     for name in names:
         value = getattr(node, name)
-        if isinstance(value, Node):
+        if value.__class__ is tuple:
+            if value:
+                _collect(value, found)
+        elif isinstance(value, Node):
             found.append(value)
-        elif value.__class__ is tuple and value:
-            _collect(value, found)
     return found
+
+
+def _may_hold_nodes(annotation: str) -> bool:
+    return annotation not in ("str", "bool", "str | None", "tuple[str, ...]", "tuple[str, ...] | None")
 
 
 def _collect(values: tuple[Any, ...], found: list[Node]) -> None:
     for value in values:
-        if isinstance(value, Node):
-            found.append(value)
-        elif value.__class__ is tuple:
+        if value.__class__ is tuple:
             _collect(value, found)
+        elif isinstance(value, Node):
+            found.append(value)
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -40,4 +47,7 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         this = stack.pop()
         yield this
-        stack.extend(reversed(children(this)))
+        inner = children(this)
+        if inner:
+            inner.reverse()
+            stack += inner
