@@ -53,7 +53,7 @@ def explain(runtime: Runtime, args: tuple[Any, ...], given: Any) -> Explanation:
     engine, signature = runtime.validate(args)
     override, sizes = runtime.sizes(args, given)
     config: Config | None = decl.space.default()
-    origin, winner = "untuned", None
+    origin, winner, grown = "untuned", None, False
     trials: tuple[TrialRecord, ...] = ()
     if 0 in sizes:
         origin = "default"
@@ -63,6 +63,7 @@ def explain(runtime: Runtime, args: tuple[Any, ...], given: Any) -> Explanation:
         found = runtime.lookup(store, key)
         if found is not None:
             config, origin, winner = found.config, "memo", found.winner
+            grown = runtime.has_grown(store, key, found)
         elif policy.is_frozen() or decl.options.first_call != "tune":
             choice = runtime.without_tuning(store, key, signature, sizes, record=False)
             config, origin = choice.config, choice.origin
@@ -82,14 +83,12 @@ def explain(runtime: Runtime, args: tuple[Any, ...], given: Any) -> Explanation:
         margin=winner.speedup if winner is not None else None,
         seconds=winner.seconds if winner is not None else None,
         trials=trials,
-        notes=tuple(_notes(runtime, signature, args, sizes, winner)),
+        notes=tuple(_notes(runtime, signature, sizes, winner, grown)),
         retune=tuple(_retune(runtime)) if decl.tuned else (),
     )
 
 
-def _notes(
-    runtime: Runtime, signature: Signature, args: tuple[Any, ...], sizes: Sizes, winner: Winner | None
-) -> list[str]:
+def _notes(runtime: Runtime, signature: Signature, sizes: Sizes, winner: Winner | None, grown: bool) -> list[str]:
     decl = runtime.declaration
     notes: list[str] = []
     if 0 in sizes:
@@ -103,6 +102,8 @@ def _notes(
                 f"{name} is Float64 among Float32 arrays, so the arithmetic with it is Float64; "
                 f"pass np.float32(...), or annotate the parameter ({name}: np.float32)"
             )
+    if grown:
+        notes.append("a tunable has new values: the next call tries them first")
     if winner is not None:
         if winner.rank != "exact":
             where = (

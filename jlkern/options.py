@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jlkern.engines.select import check_device, check_engine, engine_named
+from jlkern.engines import select
 from jlkern.errors import EffectsError, MissingSourceError, NDRangeError, OptionError, SignatureError, TunableError
 from jlkern.ndrange import NDRange, make_ndrange, shape_of
 from jlkern.parameters import Parameters
@@ -121,10 +121,10 @@ def declare(options: Options, source: KernelSource, parameters: Parameters, spac
     written, restored = _effects(options, source, names, title)
     if options.first_call not in FIRST_CALLS:
         raise OptionError(f"first_call= must be one of {_listed(FIRST_CALLS)}, got {options.first_call!r}")
-    check_engine(options.engine)
-    check_device(options.device)
+    select.check_engine(options.engine)
+    select.check_device(options.device)
     if options.engine != "auto":
-        engine_named(options.engine).check(source)
+        select.engine_named(options.engine).check(source)
     space.default()  # an empty space is an error of the declaration, not of the first call
     return Declaration(
         title=title,

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 PLANS = 4096
 """Plans that a kernel keeps; the least recently used goes first."""
 
+WHOLE = 10_000
+"""Configurations of a space that are looked through for new values."""
+
 SHAPES_BEFORE_WARNING = 8
 """Tuned shapes of one kernel in a process after which a warning names them."""
 
@@ -230,22 +233,25 @@ class Runtime:
         if not decl.tuned:
             return Choice(decl.space.default(), "untuned")
         store, key = self.store(), self.memo_key(engine, signature, args, sizes)
+        tuning = not policy.is_frozen() and decl.options.first_call == "tune"
         found = self.lookup(store, key)
-        if found is not None:
+        if found is not None and not (tuning and self.has_grown(store, key, found)):
             return Choice(found.config, "memo")
-        if policy.is_frozen() or decl.options.first_call != "tune":
+        if not tuning:
             return self.without_tuning(store, key, signature, sizes)
         with compiled.locks.hold(("tune", key.id)) as first:
             if not first:
                 # a compare= or reference= function of this very tuning calls the kernel
                 return Choice(decl.space.default(), "default", lasting=False)
             found = self.lookup(store, key)
-            if found is not None:
+            if found is not None and not self.has_grown(store, key, found):
                 return Choice(found.config, "memo")
             result = self.tune(engine, signature, args, given, store, key, decl.settings)
         if result.interrupted:
             raise KeyboardInterrupt
-        return Choice(result.best, "tuned")
+        # without trials of its own, it is the default until another process has found the winner: ask again
+        busy = not result.trials and decl.settings.on_busy == "default"
+        return Choice(result.best, "default" if busy else "tuned", lasting=not busy)
 
     def without_tuning(
         self, store: Store, key: MemoKey, signature: Signature, sizes: Sizes, record: bool = True
@@ -329,6 +335,21 @@ class Runtime:
         found = lookup(store, key, self.declaration.space)
         return None if found is None or found.winner.rank == "other" else found
 
+    def has_grown(self, store: Store, key: MemoKey, found: Found) -> bool:
+        """Tell whether values were added to a tunable since a whole search of the space found this winner.
+
+        A search that left combinations out may have left values out too, so it tells nothing.
+        """
+        space = self.declaration.space
+        if found.winner.rank != "exact" or space.larger_than(WHOLE):
+            return False
+        tried = {repr(trial.config.params) for trial in store.trials(key)}
+        untried = [config for config in space.configs() if repr(config.params) not in tried]
+        if not untried or not tried:
+            return False
+        values = {pair for config in space.configs() if repr(config.params) in tried for pair in _pairs(config)}
+        return all(not values.issuperset(_pairs(config)) for config in untried)
+
     def store(self) -> Store:
         """Return the process's store."""
         from jlkern.memo.store import open_store
@@ -410,6 +431,11 @@ def plain_array(value: Any) -> Any:
     if isinstance(value, np.ndarray) and type(value) is not np.ndarray:
         return value.view(np.ndarray)
     return value
+
+
+def _pairs(config: Config) -> list[tuple[str, str]]:
+    """Return a configuration's names with their values, told apart by type."""
+    return [(name, repr(value)) for name, value in config.params]
 
 
 class Adapted:

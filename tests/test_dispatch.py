@@ -15,7 +15,7 @@ from helpers import SAXPY, PyEngine, install
 
 import jlkern
 from jlkern import dispatch, runtime
-from jlkern.memo.store import Winner
+from jlkern.memo.store import TrialRecord, Winner
 from jlkern.space import Config
 from jlkern.tuning import run
 from jlkern.tuning.task import Trial, TuneResult, TuneTask
@@ -439,6 +439,38 @@ def test_the_first_call_tunes_and_the_next_do_not(engine: PyEngine, tunings: lis
     assert k.config_for(y, 1, x) is None
     again = jlkern.from_source(k.source, tune={"block": [1, 2, 3]})
     again(y, 1.0, x)
+    assert len(tunings) == 1
+
+
+def test_a_new_value_costs_its_own_tuning_once(engine: PyEngine, tunings: list[TuneTask]) -> None:
+    y, x = np.zeros(5), np.ones(5)
+
+    def run_with(source: str, tune: dict[str, list[int]]) -> int:
+        before = len(tunings)
+        k = jlkern.from_source(source, tune=tune)
+        for _ in range(2):
+            k(y, 1.0, x)
+        for task in tunings[before:]:  # what a real tuning journals
+            for config in task.space.configs():
+                task.store.end(task.key, TrialRecord(config, "ok", 1.0))
+        return len(tunings) - before
+
+    source = fresh().source
+    assert run_with(source, {"block": [1, 2], "items": [1, 2]}) == 1
+    assert run_with(source, {"block": [1, 2], "items": [1, 2]}) == 0
+    assert run_with(source, {"block": [2], "items": [2, 1]}) == 0
+    assert run_with(source, {"block": [1, 2, 3], "items": [1, 2]}) == 1
+    assert run_with(source, {"block": [1, 2, 3], "items": [1, 2]}) == 0
+
+
+def test_combinations_that_were_left_out_are_no_new_values(engine: PyEngine, tunings: list[TuneTask]) -> None:
+    k = fresh(tune={"block": [1, 2], "items": [1, 2]})
+    y, x = np.zeros(5), np.ones(5)
+    k(y, 1.0, x)
+    for config in list(tunings[0].space.configs())[1:3]:
+        tunings[0].store.end(tunings[0].key, TrialRecord(config, "ok", 1.0))
+    jlkern.from_source(k.source, tune={"block": [1, 2], "items": [1, 2]})(y, 1.0, x)
+    jlkern.from_source(k.source, tune={"block": [1, 2, 4], "items": [1, 2]})(y, 1.0, x)
     assert len(tunings) == 1
 
 
