@@ -155,3 +155,11 @@ def test_root_mean_square_ignores_what_is_not_finite():
     assert difference("y", got, want, Limits(0, 0, 0.4)) is not None
     assert difference("y", got, want, Limits(0, 0, 0.6)) is None
     assert math.isfinite(verify._rms(np.array([1e300, 1e300])))
+
+
+def test_a_more_precise_reference_is_compared_at_the_outputs_precision():
+    want = np.array([1 / 3, 2 / 3])
+    assert difference("y", want.astype(np.float32), want) is None
+    assert difference("y", want, want.astype(np.float32)) is None
+    assert difference("y", np.array([1, 2]), np.array([1.0, 2.0])) is None
+    assert difference("y", np.array([1, 2]), np.array([1.0, 2.1])) is not None

@@ -217,8 +217,11 @@ def race(
     over: Callable[[], bool] = lambda: False,
     most: int = 31,
     alpha: float = ALPHA,
+    least: int = 2,
 ) -> list[list[float]]:
     """Sample contenders in turn until they are told apart, or the rounds or the budget end; return their samples.
+
+    At most `most` rounds, and `least` whatever `over` says: one round alone decides nothing.
 
     Each round samples every contender that is left, in alternating order. Contenders that are clearly slower than the
     leader drop out, except the default. A sample that is not finite or not positive drops its contender altogether.
@@ -236,7 +239,7 @@ def race(
             else:
                 rounds[i] = []
         left = [i for i in left if rounds[i]]
-        if len(left) < 2 or over():
+        if len(left) < 2 or (number + 1 >= least and over()):
             break
         leader = min(left, key=lambda i: median(rounds[i]))
         left = [i for i in left if i in (default, leader) or not faster(rounds[leader], rounds[i], each)]

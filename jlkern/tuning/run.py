@@ -1,10 +1,50 @@
-"""One tuning run, from the arguments of a call to a remembered winner."""
+"""One tuning run, from the arguments of a call to a remembered winner.
+
+1. Candidates run on scratch copies; the caller's arrays are only read.
+2. The default is trial 1, and what results are compared with unless `reference=` is given.
+3. Whatever happens to a candidate costs that candidate; all failing is an error, and nothing is remembered.
+4. The search ranks by cheap samples; final rounds, taken in turn, decide among the best and the default.
+5. Every trial is journaled before and after; Ctrl-C keeps them, and the next run goes on from there.
+6. One owner tunes a key; others wait for its winner, or use the default.
+"""
 
 from __future__ import annotations
 
-from jlkern.tuning.task import Trial, TuneResult, TuneSettings, TuneTask
+import logging
+import time
+import warnings
+from dataclasses import replace
+from typing import Final
+
+from jlkern import log
+from jlkern.errors import TuningError, TuningWarning
+from jlkern.knobs import knobs
+from jlkern.memo.lookup import usable
+from jlkern.memo.store import Lease, Winner
+from jlkern.space import Config
+from jlkern.tuning import bench
+from jlkern.tuning.progress import Progress
+from jlkern.tuning.scratch import ScratchTooLarge, make_scratch
+from jlkern.tuning.search import Search, check_strategy
+from jlkern.tuning.task import Trial, TuneResult, TuneSettings, TuneTask, format_seconds
+from jlkern.tuning.trial import Clock, Lab
+from jlkern.tuning.verify import check_compare
 
 __all__ = ["Trial", "TuneResult", "TuneSettings", "TuneTask", "tune"]
+
+# Parts of the time limit: where the search ends, and where the search for schedules does. Final rounds get the rest.
+SEARCH_PART: Final = 0.7
+SCHEDULE_PART: Final = 0.85
+# The final rounds: seconds at most without a limit, contenders besides the default, and how near the best they are.
+FINAL_SECONDS: Final = 10.0
+FINALISTS: Final = 6
+FINAL_NEAR: Final = 1.25
+# Of how many params the engine's other schedules are tried.
+SCHEDULED: Final = 3
+# How many winners of other environments and shapes are tried early.
+HINTS: Final = 3
+
+_log = log.get(__name__)
 
 
 def tune(task: TuneTask) -> TuneResult:
@@ -12,6 +52,328 @@ def tune(task: TuneTask) -> TuneResult:
 
     Raises
     ------
+    OptionError: for a strategy, its options or `compare=` that do not fit.
     TuningError: when no configuration could be used; the message groups the reasons, and nothing is remembered.
     """
-    raise NotImplementedError
+    default = task.space.default()
+    check_strategy(task.settings.strategy, task.settings.strategy_options)
+    check_compare(task.settings.compare, task.effects.written)
+    if 0 in task.ndrange(default.as_dict()):
+        return _untuned(default, "there are no work-items, so nothing was tuned")
+    lease_or_result = _own(task, default)
+    if isinstance(lease_or_result, TuneResult):
+        return lease_or_result
+    with lease_or_result as lease:
+        result = _Run(task, default, lease).run()
+    log.event(_log, logging.INFO, "tuned", kernel=task.name, best=result.best, trials=len(result.trials))
+    return result
+
+
+def _own(task: TuneTask, default: Config) -> Lease | TuneResult:
+    """Return the lease of the key, or the result when another owner has it and gives or keeps the winner."""
+    store, settings = task.store, task.settings
+    lease = store.acquire(task.key)
+    if lease is not None:
+        return lease
+    if settings.on_busy == "default":
+        return _untuned(default, "another process tunes this key; the default is used until it has a winner")
+    began, pause = time.time(), 0.02
+    log.event(_log, logging.INFO, "waiting for another process", kernel=task.name)
+    try:
+        while time.time() - began < settings.wait_limit:
+            time.sleep(pause)
+            pause = min(1.0, pause * 1.5)
+            lease = store.acquire(task.key)
+            # The winner is published before the lease ends, so it is looked for after.
+            winner = next((w for w in usable(store.winners(task.key), task.space) if w.rank == "exact"), None)
+            if winner is not None and winner.created >= began:
+                if lease is not None:
+                    lease.release()
+                return _adopted(task, winner, default)
+            if lease is not None:
+                return lease
+    except KeyboardInterrupt:
+        return replace(_untuned(default, "interrupted while another process tunes this key"), interrupted=True)
+    return _untuned(default, f"another process tuned this key for more than {settings.wait_limit:g} s")
+
+
+def _untuned(default: Config, note: str) -> TuneResult:
+    trial = Trial(default, "ok", reason="not measured")
+    return TuneResult(default, (), trial, complete=False, notes=(note,))
+
+
+def _adopted(task: TuneTask, winner: Winner, default: Config) -> TuneResult:
+    trials = tuple(
+        Trial(r.config, r.status, r.seconds, r.spread, r.samples, r.reason, known=True)  # type: ignore[arg-type]
+        for r in task.store.trials(task.key)
+        if r.status in ("ok", "compile", "launch", "wrong", "crashed", "interrupted")
+    )
+    own = next((t for t in trials if t.config == default), Trial(default, "ok", winner.default_seconds, known=True))
+    note = "another process tuned this key; its winner is used"
+    return TuneResult(
+        winner.config, trials, own, winner.seconds, winner.speedup, noisy=winner.noisy, adopted=True, notes=(note,)
+    )
+
+
+class _Run:
+    """The state of one run; every step is a method, in the order in which they are called."""
+
+    def __init__(self, task: TuneTask, default: Config, lease: Lease) -> None:
+        self.task, self.default, self.lease = task, default, lease
+        self.settings = task.settings
+        self.clock = Clock(self.settings.seconds)
+        self.notes: list[str] = []
+        self.complete = False
+        self.interrupted = False
+        self.best = default
+        self.seconds: float | None = None
+        self.speedup: float | None = None
+
+    def run(self) -> TuneResult:
+        task = self.task
+        limit = self.settings.scratch_limit if self.settings.scratch_limit is not None else knobs.scratch_limit
+        try:
+            scratch = make_scratch(task.names, task.args, task.effects.written, limit)
+        except ScratchTooLarge as problem:
+            note = f"{problem}; the default is used (JLKERN_SCRATCH_LIMIT raises it)"
+            warnings.warn(f"{task.name}: {note}", TuningWarning, stacklevel=2)
+            return _untuned(self.default, note)
+        self.lab = lab = Lab(task, scratch, self.clock, self.lease)
+        if self.settings.fresh:
+            task.store.forget(task.key, trials_only=True)
+        total = self.settings.evals
+        if total is None or not task.space.larger_than(total):
+            total = min(task.space.full_size, 10**6)
+        with Progress(task.name, total, self.settings.progress) as self.progress:
+            try:
+                self.first()
+                self.search()
+                self.check()
+                self.schedules()
+                self.finals()
+            except KeyboardInterrupt:
+                self.interrupted = True
+                self.best_so_far()
+        for config in lab.crashed:
+            self.notes.append(f"{config} took the process down in an earlier run; it is skipped (fresh=True tries it)")
+        result = self.result()
+        if not self.interrupted:
+            self.publish(result)
+        return result
+
+    def first(self) -> None:
+        """Take the reference, and try the default."""
+        lab, default = self.lab, self.default
+        lab.load()
+        if self.settings.reference is not None:
+            lab.run_reference(self.settings.reference)
+        if default in lab.trials:  # crashed
+            return
+        known = lab.known.get(default)
+        trial = lab.attempt(default, settle=True)
+        self.show()
+        if known is not None and known.seconds and trial.seconds:
+            lab.drift = min(2.0, max(0.5, trial.seconds / known.seconds))
+        if trial.status != "ok":
+            log.event(_log, logging.WARNING, "the default can not be used", config=default, reason=trial.reason)
+            self.notes.append(f"the default {default} can not be used ({trial.status}): {trial.reason}")
+        if lab.noisy:
+            self.notes.append("the machine was not steady, so the times are noisy")
+
+    def search(self) -> None:
+        """Try candidates: the hints of earlier winners, then what the strategy asks for."""
+        lab, settings, space = self.lab, self.settings, self.task.space
+        evals = None if settings.evals is None else settings.evals - 1
+        spent = 0
+        if evals is not None and space.larger_than(evals):
+            for config in self.hints():
+                if spent < evals and not lab.free(config):
+                    self.ask(config)
+                    spent += 1
+            evals -= spent
+        if evals == 0 or not space.larger_than(1):
+            self.complete = not space.larger_than(1)
+            return
+        search = Search(
+            space,
+            self.ask,
+            free=lab.free,
+            stop=lambda: self.clock.over(SEARCH_PART),
+            max_evals=evals,
+            strategy=settings.strategy,
+            options=settings.strategy_options,
+            seed=settings.seed,
+        )
+        self.complete = search.run()
+
+    def hints(self) -> list[Config]:
+        """Return winners of other environments and nearby shapes: good places to look at first."""
+        store, key = self.task.store, self.task.key
+        found = [w.config for w in usable([*store.winners(key), *store.family(key)], self.task.space)]
+        return list(dict.fromkeys(config.with_schedule(()) for config in found))[:HINTS]
+
+    def ask(self, config: Config) -> float | None:
+        """Return a configuration's seconds."""
+        seconds = self.lab.seconds(config)
+        self.show()
+        return seconds
+
+    def show(self) -> None:
+        """Show how far the run is."""
+        best = self.lab.best()
+        self.progress.update(len(self.lab.trials), format_seconds(best) if best < float("inf") else "?")
+
+    def check(self) -> None:
+        """Raise when nothing can be used, or when every other result contradicts the one it is compared with."""
+        trials = list(self.lab.trials.values())
+        good = [t for t in trials if t.status == "ok"]
+        wrong = [t for t in trials if t.status == "wrong"]
+        if not good:
+            raise TuningError(f"{self.task.name}: no configuration can be used\n{_grouped(trials)}{_advice(wrong)}")
+        if wrong and [t.config for t in good] == [self.lab.reference_config]:
+            told = f"the results of all other configurations differ from those of {self.lab.reference_name}"
+            raise TuningError(f"{self.task.name}: {told}\n{_grouped(wrong)}{_advice(wrong)}")
+
+    def schedules(self) -> None:
+        """Try the engine's other schedules for the best few params."""
+        lab, engine = self.lab, self.task.engine
+        for trial in self.ranked()[:SCHEDULED]:
+            try:
+                others = engine.schedules(self.task.request(trial.config))[1:]
+            except Exception as problem:
+                log.event(_log, logging.WARNING, "no schedules", config=trial.config, problem=repr(problem))
+                continue
+            for schedule in others:
+                config = trial.config.with_schedule(schedule)
+                if self.clock.over(SCHEDULE_PART) and not lab.free(config):
+                    return
+                self.ask(config)
+
+    def ranked(self) -> list[Trial]:
+        """Return the usable trials, the fastest first; equal ones in product order."""
+        good = [t for t in self.lab.trials.values() if t.status == "ok" and t.seconds is not None]
+        return sorted(good, key=lambda t: (t.seconds, self.order(t.config)))
+
+    def order(self, config: Config) -> tuple[tuple[int, ...], bool, str]:
+        """Return the fixed order that ties go by: product order, then the rule's schedule before others."""
+        return self.task.space.rank(config), bool(config.schedule), repr(config.schedule)
+
+    def finals(self) -> None:
+        """Measure the best, the old winner and the default in turn, and decide."""
+        lab, ranked = self.lab, self.ranked()
+        # Times of earlier runs are only a hint: they choose finalists, but do not keep this run's best from being one.
+        fresh, known = [t for t in ranked if not t.known], [t for t in ranked if t.known]
+        least = (fresh or known)[0].seconds or 0.0
+        chosen = []
+        for trials in (fresh, known):
+            chosen += [t.config for t in trials if (t.seconds or 0.0) <= FINAL_NEAR * least][:FINALISTS]
+        old = self.task.store.winner(self.task.key)
+        if old is not None and old.rank == "exact" and old.config in lab.trials:
+            chosen.append(old.config)
+        chosen.append(self.default)
+        usable_now = {t.config for t in ranked}
+        contenders = sorted({c for c in chosen if c in usable_now}, key=self.order)
+        if len(contenders) == 1:
+            self.best = contenders[0]
+            self.seconds = lab.trials[self.best].seconds
+            self.speedup = 1.0 if self.best == self.default else None
+            if not lab.trials[self.best].known:
+                return
+        samplers = {config: lab.contender(config) for config in contenders}
+        alive = [config for config in contenders if samplers[config] is not None]
+        if not alive:
+            raise TuningError(f"{self.task.name}: no configuration can be used\n{_grouped(list(lab.trials.values()))}")
+        default = alive.index(self.default) if self.default in alive else None
+        limit = FINAL_SECONDS if self.clock.limit is None else 0.15 * self.clock.limit
+        start = self.clock.elapsed()
+        with lab.measuring():
+            start = self.clock.elapsed()
+            rounds = bench.race(
+                [s for c in alive if (s := samplers[c]) is not None],
+                default,
+                lambda: self.clock.elapsed() - start > limit,
+            )
+        if not any(rounds):
+            raise TuningError(f"{self.task.name}: no configuration can be used\n{_grouped(list(lab.trials.values()))}")
+        for config, samples in zip(alive, rounds, strict=True):
+            if samples:
+                lab.settled(config, samples)
+        winner = bench.choose(rounds, default)
+        self.best, self.seconds = alive[winner], bench.median(rounds[winner])
+        if default is not None and rounds[default]:
+            n = min(len(rounds[default]), len(rounds[winner]))
+            self.speedup = bench.median(rounds[default][:n]) / bench.median(rounds[winner][:n])
+
+    def best_so_far(self) -> None:
+        """After Ctrl-C: the best measured configuration, where it is clearly better than the default."""
+        ranked = self.ranked()
+        if not ranked:
+            return
+        own = self.lab.trials.get(self.default)
+        best = ranked[0]
+        if own is not None and own.status == "ok" and own.seconds is not None and best.seconds is not None:
+            if best.seconds > own.seconds * (1 - max(bench.LEAST_GAIN, own.spread or 0.0)):
+                best = own
+            self.speedup = own.seconds / (best.seconds or own.seconds)
+        self.best, self.seconds = best.config, best.seconds
+
+    def result(self) -> TuneResult:
+        """Put the result together."""
+        lab = self.lab
+        own = lab.trials.get(self.default, Trial(self.default, "interrupted", reason="interrupted"))
+        reference = "default" if lab.reference_config == self.default else lab.reference_name
+        if lab.reference_config is not None and lab.reference_config != self.default:
+            self.notes.append(f"results were compared with those of {lab.reference_name}, not of the default")
+        trials = [own, *(t for c, t in lab.trials.items() if c != self.default)]
+        return TuneResult(
+            self.best,
+            tuple(trials),
+            own,
+            self.seconds,
+            self.speedup,
+            reference,
+            self.interrupted,
+            lab.noisy,
+            complete=self.complete,
+            elapsed=self.clock.elapsed(),
+            notes=tuple(self.notes),
+        )
+
+    def publish(self, result: TuneResult) -> None:
+        """Remember the winner."""
+        winner = Winner(
+            result.best,
+            result.seconds,
+            self.default,
+            result.default.seconds if result.default.status == "ok" else None,
+            len(result.trials),
+            result.noisy,
+            time.time(),
+        )
+        self.task.store.publish(self.task.key, winner)
+
+
+def _grouped(trials: list[Trial]) -> str:
+    """Return the failed trials' reasons, the most frequent first, each with the configurations that it hit."""
+    groups: dict[tuple[str, str], list[Config]] = {}
+    for trial in trials:
+        if trial.status != "ok":
+            groups.setdefault((trial.status, trial.reason), []).append(trial.config)
+    lines = []
+    for (status, reason), configs in sorted(groups.items(), key=lambda item: -len(item[1]))[:8]:
+        more = f" and {len(configs) - 2} more" if len(configs) > 2 else ""
+        lines.append(f"  {status}: {reason}\n    {'; '.join(map(str, configs[:2]))}{more}")
+    if len(groups) > 8:
+        lines.append(f"  and {len(groups) - 8} other reasons")
+    return "\n".join(lines)
+
+
+def _advice(wrong: list[Trial]) -> str:
+    if not wrong:
+        return ""
+    name = wrong[0].reason.partition(" ")[0].partition("[")[0].rpartition("(")[2].rstrip(")")
+    forms = f"compare={{{name!r}: np.sum}}", f"compare={{{name!r}: None}}"
+    return (
+        f"\n  If {name} depends on the configuration, say what must agree, as {forms[0]}, or ignore it by {forms[1]}; "
+        "tolerance= widens what counts as equal."
+    )

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 # launch   it raised while it ran
 # wrong    its result differs from the reference
 # crashed  an earlier process ended while it ran it; it was not tried again
-# slow     one launch took longer than a trial may take; it was dropped after it
 # interrupted  Ctrl-C came while it ran
-Status: TypeAlias = Literal["ok", "compile", "launch", "wrong", "crashed", "slow", "interrupted"]
-STATUSES: tuple[Status, ...] = ("ok", "compile", "launch", "wrong", "crashed", "slow", "interrupted")
+Status: TypeAlias = Literal["ok", "compile", "launch", "wrong", "crashed", "interrupted"]
+STATUSES: tuple[Status, ...] = ("ok", "compile", "launch", "wrong", "crashed", "interrupted")
 
 Tolerance: TypeAlias = float | tuple[float, float]
 Compare: TypeAlias = Mapping[str, Callable[[Any], Any] | None]

@@ -92,7 +92,7 @@ def difference(name: str, got: Any, want: Any, limits: Limits | None = None, len
         same = bool(np.array_equal(a, b))
         return None if same else f"{name} is {got!r}, the reference has {want!r}"
     if limits is None:
-        limits = default_limits(np.result_type(a, b), length)
+        limits = default_limits(_coarser(a.dtype, b.dtype), length)
     scale = limits.absolute + limits.scaled * (_rms(b) if limits.scaled else 0.0)
     first: int | None = None
     count, worst = 0, 0.0
@@ -146,6 +146,12 @@ def check_compare(compare: Compare, outputs: Iterable[str]) -> None:
             raise OptionError(f"compare= names {name!r}, which is none of the outputs {', '.join(known) or '(none)'}")
         if view is not None and not callable(view):
             raise OptionError(f"compare= maps {name} to {view!r}; it must be a function or None")
+
+
+def _coarser(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type whose rounding decides: a reference in more precision does not make the output more precise."""
+    floats = [d for d in (a, b) if d.kind in "fc"]
+    return max(floats, key=lambda d: float(np.finfo(d).eps)) if floats else np.result_type(a, b)
 
 
 def _same(output: Any) -> Any:

@@ -1,0 +1,310 @@
+"""One candidate after the other: compile, run once on scratch copies, verify, measure; journaled before and after."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from jlkern import log
+from jlkern.errors import CompileError, SourceError, TuningError, UnsupportedError, WorkgroupError
+from jlkern.memo.store import Lease, TrialRecord
+from jlkern.space import Config
+from jlkern.tuning import bench
+from jlkern.tuning.lock import measuring
+from jlkern.tuning.scratch import Scratch
+from jlkern.tuning.task import Status, Trial, TuneTask
+from jlkern.tuning.verify import compare_outputs, reduction_length
+
+if TYPE_CHECKING:
+    from jlkern.engines.base import Device, Launcher
+
+# A candidate's share of measuring time, and how many compiled candidates are kept for the final rounds.
+SHARE: Final = 0.3
+KEEP: Final = 12
+# What a stored trial must have ended as to be believed without a new one. A result that was wrong may be right under
+# another tolerance, and a launch may have failed for want of memory, so these are tried again.
+BELIEVED: Final = ("ok", "compile")
+
+_log = log.get(__name__)
+
+
+@dataclass
+class Clock:
+    """The time of a run; waiting for others does not count."""
+
+    limit: float | None
+    start: float = field(default_factory=time.monotonic)
+    waited: float = 0.0
+
+    def elapsed(self) -> float:
+        """Return the seconds that this run has used."""
+        return time.monotonic() - self.start - self.waited
+
+    def over(self, part: float = 1.0) -> bool:
+        """Tell whether this part of the limit is used up."""
+        return self.limit is not None and self.elapsed() >= part * self.limit
+
+
+@dataclass
+class Lab:
+    """What trials share: the task, its scratch copies, the reference, and every trial so far."""
+
+    task: TuneTask
+    scratch: Scratch
+    clock: Clock
+    lease: Lease | None = None
+    trials: dict[Config, Trial] = field(default_factory=dict)
+    known: dict[Config, TrialRecord] = field(default_factory=dict)
+    crashed: list[Config] = field(default_factory=list)
+    launchers: dict[Config, Launcher] = field(default_factory=dict)
+    reference: dict[str, np.ndarray[Any, Any]] | None = None
+    reference_name: str = ""
+    reference_config: Config | None = None
+    drift: float = 1.0  # this run's time of the default over the stored one
+    noisy: bool = False
+
+    def __post_init__(self) -> None:
+        effects, outputs = self.task.effects, self.scratch.outputs
+        self.compared = [n for n in outputs if self.task.settings.compare.get(n, n) is not None]
+        self.restored = [n for n in outputs if n in effects.read_first]
+        self.overwritten = [n for n in outputs if n not in effects.read_first]
+        self.poisoned: list[str] | None = None  # None: not known yet
+        self.restore = self.scratch.restorer(self.restored)
+        arrays = [a for a in self.task.args if isinstance(a, np.ndarray)]
+        self.lengths = {name: reduction_length(arrays, outputs[name]) for name in outputs}
+
+    @property
+    def device(self) -> Device:
+        """The device that is measured."""
+        return self.task.device if self.task.device is not None else self.task.engine.devices()[0]
+
+    def best(self) -> float:
+        """Return the least time of a candidate that may be used."""
+        return min(
+            (t.seconds for t in self.trials.values() if t.seconds is not None and t.status == "ok"), default=np.inf
+        )
+
+    def load(self) -> None:
+        """Take over what earlier runs journaled; what began and never ended took its process down."""
+        for record in self.task.store.trials(self.task.key):
+            if record.status in BELIEVED:
+                self.known[record.config] = record
+            elif record.status == "begun" or record.status == "crashed":
+                self.crashed.append(record.config)
+                reason = "it took the process down in an earlier run; it is skipped"
+                self.trials[record.config] = Trial(record.config, "crashed", reason=reason)
+                self.task.store.end(self.task.key, TrialRecord(record.config, "crashed", reason=reason))
+
+    def free(self, config: Config) -> bool:
+        """Tell whether a configuration's outcome is known without a new trial."""
+        return config in self.trials or config in self.known
+
+    def seconds(self, config: Config) -> float | None:
+        """Try a configuration unless it is known; return its seconds, or None when it can not be used."""
+        trial = self.trials.get(config) or self.recall(config) or self.attempt(config)
+        return trial.seconds if trial.status == "ok" else None
+
+    def recall(self, config: Config) -> Trial | None:
+        """Return the trial of an earlier run, brought to this run's speed; None when there is none."""
+        record = self.known.get(config)
+        if record is None:
+            return None
+        seconds = None if record.seconds is None else record.seconds * self.drift
+        status: Status = "ok" if record.status == "ok" else "compile"
+        trial = Trial(config, status, seconds, record.spread, record.samples, record.reason, known=True)
+        self.trials[config] = trial
+        return trial
+
+    def attempt(self, config: Config, settle: bool = False) -> Trial:
+        """Try a configuration, whatever happens; only what is no `Exception` gets out, after it was journaled.
+
+        `settle` first samples until the machine is steady, or marks the run as noisy.
+        """
+        store, key = self.task.store, self.task.key
+        if self.lease is not None:
+            self.lease.renew()
+        store.begin(key, config)
+        trial = Trial(config, "interrupted", reason="interrupted")
+        try:
+            trial = self._attempt(config, settle)
+        finally:
+            self.trials[config] = trial
+            store.end(key, _record(trial))
+            log.event(
+                _log, logging.INFO, "trial", kernel=self.task.name, config=config, status=trial.status, text=trial
+            )
+        return trial
+
+    def _attempt(self, config: Config, settle: bool) -> Trial:
+        try:
+            launcher = self.compile(config)
+        except Exception as problem:
+            return Trial(config, "compile", reason=_reason(problem))
+        try:
+            ndrange = self.task.ndrange(config.as_dict())
+            wrong = self.verify(config, launcher, ndrange)
+            if wrong is not None:
+                return Trial(config, "wrong", reason=wrong)
+            samples = self.measure(launcher, ndrange, settle)
+        except Exception as problem:
+            return Trial(config, "launch", reason=_reason(problem))
+        seconds = bench.median(samples)
+        if not np.isfinite(seconds) or seconds <= 0:
+            return Trial(config, "launch", reason=f"its time is {seconds!r}")
+        return Trial(config, "ok", seconds, bench.spread(samples), len(samples))
+
+    def compile(self, config: Config) -> Launcher:
+        """Return a configuration's launcher; the fastest ones are kept."""
+        launcher = self.launchers.get(config)
+        if launcher is None:
+            launcher = self.task.engine.compile(self.task.request(config))
+            if len(self.launchers) >= KEEP:
+                slowest = max(self.launchers, key=lambda c: self.trials[c].seconds or np.inf)
+                del self.launchers[slowest]
+            self.launchers[config] = launcher
+        return launcher
+
+    def verify(self, config: Config, launcher: Launcher, ndrange: tuple[int, ...]) -> str | None:
+        """Run once, and compare; the first to get here becomes the reference when there is none."""
+        fire = launcher.fire(ndrange)
+
+        def launch(poisoned: list[str]) -> None:
+            with self.measuring():
+                self.scratch.restore()
+                self.scratch.poison(poisoned, self.reference or {})
+                status = fire(*self.scratch.args)
+                if status:
+                    launcher.fail(fire, status)
+
+        launch(self.poisoned or [])
+        wrong = None
+        if self.reference is None:
+            self.set_reference({n: self.scratch.outputs[n].copy() for n in self.compared}, str(config), config)
+        else:
+            wrong = self.compare(self.reference)
+        if wrong is None and self.poisoned is None and self.reference is not None:
+            # An ndrange that covers an output only in part leaves the rest as it was, for every configuration. So
+            # outputs are poisoned only where a good configuration is seen to overwrite the poison.
+            launch(self.overwritten)
+            whole = {n: self.reference[n] for n in self.overwritten if n in self.reference}
+            self.poisoned = [n for n in whole if self.compare({n: whole[n]}) is None]
+        return wrong
+
+    def compare(self, reference: dict[str, np.ndarray[Any, Any]]) -> str | None:
+        """Compare the scratch copies of some outputs with a reference."""
+        settings = self.task.settings
+        return compare_outputs(self.scratch.outputs, reference, self.lengths, settings.compare, settings.tolerance)
+
+    def set_reference(self, outputs: dict[str, np.ndarray[Any, Any]], name: str, config: Config | None = None) -> None:
+        """Say what results are compared with."""
+        self.reference, self.reference_name, self.reference_config = outputs, name, config
+
+    def run_reference(self, function: Callable[..., Any]) -> None:
+        """Take the reference from the user's function, which fills the outputs in place or returns them."""
+        self.scratch.restore()
+        try:
+            result = function(*self.scratch.args)
+        except Exception as problem:
+            raise TuningError(f"reference= raised {_reason(problem)}") from problem
+        names = list(self.scratch.outputs)
+        found: dict[str, Any]
+        if result is None:
+            found = {name: output.copy() for name, output in self.scratch.outputs.items()}
+        elif isinstance(result, dict):
+            found = dict(result)
+        elif isinstance(result, (tuple, list)) and len(result) == len(names) != 1:
+            found = dict(zip(names, result, strict=True))
+        elif len(names) == 1:
+            found = {names[0]: result}
+        else:
+            raise TuningError(
+                f"reference= must fill or return the outputs {', '.join(names)}, got {type(result).__name__}"
+            )
+        unknown = sorted(set(found) - set(names))
+        if unknown:
+            raise TuningError(
+                f"reference= returned {', '.join(unknown)}, which is none of the outputs {', '.join(names)}"
+            )
+        self.set_reference({n: np.asarray(a) for n, a in found.items() if n in self.compared}, "reference=")
+
+    def stopwatch(self, launcher: Launcher, ndrange: tuple[int, ...]) -> bench.Stopwatch:
+        """Return what samples a launcher on the scratch copies."""
+        self.scratch.restore()
+        return bench.Stopwatch(launcher.sampler(ndrange, self.scratch.args), self.restore)
+
+    def measure(self, launcher: Launcher, ndrange: tuple[int, ...], settle: bool = False) -> list[float]:
+        """Return samples of a launcher, few when it is clearly slower than the best so far."""
+        with self.measuring():
+            watch = self.stopwatch(launcher, ndrange)
+            watch.calibrate()
+            start = time.monotonic()
+            if settle:
+                limit = 2.0 if self.clock.limit is None else min(2.0, 0.1 * self.clock.limit)
+                samples, good = bench.settle(watch.sample, lambda: time.monotonic() - start > limit)
+                self.noisy = self.noisy or not good
+                return samples
+            return bench.measure(
+                watch.sample, self.best(), lambda: time.monotonic() - start > SHARE or self.clock.over()
+            )
+
+    @contextmanager
+    def measuring(self) -> Iterator[None]:
+        """Hold the device's lock; waiting for it is not this run's time."""
+        with measuring(self.device) as waited:
+            self.clock.waited += waited
+            yield
+
+    def contender(self, config: Config) -> Callable[[], float] | None:
+        """Return a function that samples a configuration in the final rounds, or None when it can not be used now."""
+        trial = self.trials[config]
+        try:
+            launcher = self.compile(config)
+            ndrange = self.task.ndrange(config.as_dict())
+            wrong = self.verify(config, launcher, ndrange) if trial.known else None
+            if wrong is not None:
+                self.fail(config, "wrong", wrong)
+                return None
+            with self.measuring():
+                watch = self.stopwatch(launcher, ndrange)
+                watch.calibrate()
+        except Exception as problem:
+            self.fail(config, "launch", _reason(problem))
+            return None
+
+        def sample() -> float:
+            try:
+                return watch.sample()
+            except Exception as problem:
+                self.fail(config, "launch", _reason(problem))
+                return np.inf
+
+        return sample
+
+    def fail(self, config: Config, status: Status, reason: str) -> None:
+        """Note that a configuration that was fine is not any more."""
+        self.trials[config] = Trial(config, status, reason=reason)
+        self.task.store.end(self.task.key, _record(self.trials[config]))
+
+    def settled(self, config: Config, samples: list[float]) -> None:
+        """Note a configuration's time from the final rounds."""
+        trial = Trial(config, "ok", bench.median(samples), bench.spread(samples), len(samples))
+        self.trials[config] = trial
+        self.task.store.end(self.task.key, _record(trial))
+
+
+def _record(trial: Trial) -> TrialRecord:
+    return TrialRecord(trial.config, trial.status, trial.seconds, trial.spread, trial.samples, trial.reason)
+
+
+def _reason(problem: BaseException) -> str:
+    text = str(problem).strip()
+    kind = type(problem).__name__
+    # The kinds that say by themselves what is wrong need no name before their message.
+    plain = isinstance(problem, (CompileError, UnsupportedError, SourceError, WorkgroupError)) and text
+    return (text if plain else f"{kind}: {text}" if text else kind)[:2000]

@@ -1,0 +1,685 @@
+"""Whole tuning runs on an engine whose kernels are NumPy functions and whose times are made up."""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jlkern.engines.base import CompileRequest, Device, Engine, Environment, Launcher
+from jlkern.errors import BoundsError, CompileError, OptionError, TuningError, TuningWarning
+from jlkern.knobs import knobs
+from jlkern.memo.key import MemoKey
+from jlkern.memo.store import Store, TrialRecord, Winner
+from jlkern.space import Config, make_space
+from jlkern.tuning import run as run_module
+from jlkern.tuning.run import TuneSettings, TuneTask, tune
+
+
+class FakeLauncher(Launcher):
+    def __init__(self, engine: FakeEngine, request: CompileRequest) -> None:
+        self.engine, self.request = engine, request
+        self.config = Config(tuple(request.params.items()), request.schedule)
+
+    def fire(self, ndrange):
+        def fire(*args):
+            self.engine.launches[self.config] += 1
+            return self.engine.body(dict(self.request.params), *args) or 0
+
+        return fire
+
+    def fail(self, fire, status):
+        raise BoundsError(f"status {status}")
+
+    def bind(self, ndrange, args):
+        fire = self.fire(ndrange)
+        return lambda: fire(*args)
+
+    def sampler(self, ndrange, args):
+        fire = self.fire(ndrange)
+
+        def sample(n: int) -> float:
+            for _ in range(min(n, 3)):
+                if fire(*args):
+                    self.fail(fire, 1)
+            self.engine.sampled[self.config] += 1
+            return n * self.engine.cost(self.config) * (1 + abs(self.engine.rng.gauss(0, self.engine.noise)))
+
+        return sample
+
+
+@dataclass
+class FakeEngine(Engine):
+    body: Any
+    cost: Any
+    noise: float = 0.01
+    alternatives: tuple = ((),)
+    compiled: Counter = field(default_factory=Counter)
+    launches: Counter = field(default_factory=Counter)
+    sampled: Counter = field(default_factory=Counter)
+    rng: random.Random = field(default_factory=lambda: random.Random(0))
+    name = "fake"
+
+    def devices(self):
+        return (Device("cpu", 0, "fake"),)
+
+    def environment(self):
+        return Environment((("version", "1"),), (("isa", "x"),))
+
+    def check(self, source):
+        pass
+
+    def default_workgroup(self, ndrange):
+        return (1,) * len(ndrange)
+
+    def compile(self, request):
+        self.compiled[Config(tuple(request.params.items()), request.schedule)] += 1
+        if request.params.get("block") == "uncompilable":
+            raise CompileError("no such block")
+        return FakeLauncher(self, request)
+
+    def schedules(self, request):
+        return self.alternatives
+
+
+@pytest.fixture(autouse=True)
+def _locks(tmp_path):
+    with knobs.scope(lock_dir=tmp_path):
+        yield
+
+
+def add_one(params, y, x):
+    y[...] = x + 1
+
+
+BLOCKS = {"block": [64, 128, 256, 512]}
+COSTS = {64: 1.0, 128: 0.5, 256: 0.8, 512: 2.0}
+
+
+def cost_by_block(config: Config) -> float:
+    return 1e-3 * COSTS[config.as_dict()["block"]]
+
+
+def make_task(
+    engine: FakeEngine,
+    tune_values=BLOCKS,
+    args=None,
+    names=("y", "x"),
+    written=("y",),
+    read_first=(),
+    store=None,
+    shapes=(("y", (8,)),),
+    **settings,
+) -> TuneTask:
+    args = (np.zeros(8), np.arange(8.0)) if args is None else args
+    space = make_space(tune_values, settings.pop("restrictions", None), settings.pop("default", None))
+
+    def request(config: Config) -> CompileRequest:
+        return CompileRequest(SimpleNamespace(), (), config.as_dict(), None, 1, frozenset(written), config.schedule)
+
+    return TuneTask(
+        engine=engine,
+        space=space,
+        request=request,
+        ndrange=lambda params: (8,),
+        names=names,
+        args=args,
+        effects=SimpleNamespace(written=frozenset(written), read_first=frozenset(read_first), unknown=()),
+        key=MemoKey(
+            "fake", "0" * 64, tuple((n, "const") for n in tune_values), ("f8[1]F",) * 2, shapes, engine.environment()
+        ),
+        store=Store(None) if store is None else store,
+        settings=TuneSettings(**settings),
+    )
+
+
+def statuses(result):
+    return {trial.config.as_dict().get("block"): trial.status for trial in result.trials}
+
+
+# --- rule 1: no side effects ------------------------------------------------------------------------------------------
+
+
+def test_the_best_is_found_remembered_and_the_arguments_stay():
+    y, x = np.full(8, 7.0), np.arange(8.0)
+    engine = FakeEngine(add_one, cost_by_block)
+    task = make_task(engine, args=(y, x))
+    result = tune(task)
+    assert str(result.best) == "block=128"
+    assert result.trials[0].config == result.default.config == task.space.default()
+    assert result.speedup == pytest.approx(2.0, rel=0.1)
+    assert result.seconds == pytest.approx(5e-4, rel=0.1)
+    assert result.complete and not result.noisy and not result.interrupted and result.reference == "default"
+    assert (y == 7).all() and (x == np.arange(8)).all()
+    winner = task.store.winner(task.key)
+    assert winner.config == result.best and winner.rank == "exact"
+    assert winner.speedup == pytest.approx(2.0, rel=0.1)
+    assert "block=128" in str(result) and "4 ok" in str(result)
+
+
+def test_in_place_and_accumulating_kernels_are_verified_and_timed_on_restored_arrays():
+    """A kernel that reads what it writes sees the caller's content before every launch that counts."""
+    seen = []
+
+    def accumulate(params, y, x):
+        seen.append(y[0])
+        y += x + 1
+
+    y = np.full(8, 5.0)
+    engine = FakeEngine(accumulate, cost_by_block)
+    result = tune(make_task(engine, args=(y, np.arange(8.0)), read_first=("y",)))
+    assert str(result.best) == "block=128" and set(statuses(result).values()) == {"ok"}
+    assert set(seen) == {5.0}
+    assert (y == 5).all()
+
+
+def test_overlapping_arguments_stay_overlapping():
+    base = np.arange(9.0)
+
+    def shift(params, y, x):
+        y[:] = x.copy()
+
+    def check(params, y, x):
+        assert np.shares_memory(y, x)
+        shift(params, y, x)
+
+    result = tune(make_task(FakeEngine(check, cost_by_block), args=(base[:-1], base[1:]), read_first=("y",)))
+    assert set(statuses(result).values()) == {"ok"}
+    assert (base == np.arange(9)).all()
+
+
+def test_too_little_scratch_memory_runs_the_default_and_says_so():
+    task = make_task(FakeEngine(add_one, cost_by_block), scratch_limit=100)
+    with pytest.warns(TuningWarning, match="limit is 100; the default is used"):
+        result = tune(task)
+    assert result.best == task.space.default() and result.trials == () and "limit is 100" in result.notes[0]
+    assert task.store.winner(task.key) is None
+
+
+def test_an_empty_ndrange_tunes_and_stores_nothing():
+    engine = FakeEngine(add_one, cost_by_block)
+    task = replace(make_task(engine), ndrange=lambda params: (4, 0))
+    result = tune(task)
+    assert result.best == task.space.default() and not engine.compiled
+    assert task.store.winner(task.key) is None and task.store.trials(task.key) == []
+
+
+# --- rule 2: verified -------------------------------------------------------------------------------------------------
+
+
+def test_a_candidate_with_a_wrong_result_never_wins():
+    def body(params, y, x):
+        y[...] = x + 1
+        if params["block"] == 128:
+            y[3] = 9.5
+
+    result = tune(make_task(FakeEngine(body, cost_by_block)))
+    assert str(result.best) == "block=256"
+    wrong = next(t for t in result.trials if t.status == "wrong")
+    assert wrong.reason.startswith("y[3] is 9.5, the reference has 4.0; 1 of 8 differ")
+
+
+def test_a_candidate_that_writes_nothing_is_wrong_even_when_the_result_is_there_already():
+    def body(params, y, x):
+        if params["block"] != 128:
+            y[...] = x + 1
+
+    args = (np.arange(8.0) + 1, np.arange(8.0))  # y holds the right result
+    result = tune(make_task(FakeEngine(body, cost_by_block), args=args))
+    assert statuses(result)[128] == "wrong" and str(result.best) == "block=256"
+
+
+def test_an_output_that_is_covered_in_part_is_no_error():
+    def body(params, y, x):
+        y[:4] = x[:4] + 1
+
+    result = tune(make_task(FakeEngine(body, cost_by_block)))
+    assert set(statuses(result).values()) == {"ok"}
+
+
+def test_all_others_disagreeing_names_both_ways_out():
+    def body(params, y, x):
+        y[...] = params["block"]
+
+    task = make_task(FakeEngine(body, cost_by_block))
+    with pytest.raises(TuningError) as problem:
+        tune(task)
+    text = str(problem.value)
+    assert "differ from those of block=64" in text and "y[0] is 128.0, the reference has 64.0" in text
+    assert "compare={'y': np.sum}" in text and "compare={'y': None}" in text
+    assert task.store.winner(task.key) is None
+    assert str(tune(make_task(FakeEngine(body, cost_by_block), compare={"y": None})).best) == "block=128"
+    assert str(tune(make_task(FakeEngine(body, cost_by_block), tolerance=100.0)).best) == "block=128"
+
+
+def test_compare_maps_an_output():
+    def partial_sums(params, y, x):
+        y[...] = 0
+        y[: 512 // params["block"]] = 512.0 / (512 // params["block"])
+
+    result = tune(make_task(FakeEngine(partial_sums, cost_by_block), compare={"y": np.sum}))
+    assert str(result.best) == "block=128"
+
+
+@pytest.mark.parametrize("style", ["fills", "returns", "dict"])
+def test_a_reference_function_decides_also_about_the_default(style):
+    def body(params, y, x):
+        y[...] = x + (2 if params["block"] == 64 else 1)
+
+    def reference(y, x):
+        assert y[0] == 3.0
+        if style == "fills":
+            y[...] = x + 1
+            return None
+        return x + 1 if style == "returns" else {"y": x + 1}
+
+    args = (np.full(8, 3.0), np.arange(8.0))
+    result = tune(make_task(FakeEngine(body, cost_by_block), args=args, reference=reference))
+    assert statuses(result) == {64: "wrong", 128: "ok", 256: "ok", 512: "ok"}
+    assert str(result.best) == "block=128" and result.reference == "reference=" and result.speedup is None
+    assert "the default block=64 can not be used (wrong)" in result.notes[0]
+
+
+def test_a_broken_reference_function_is_reported():
+    def reference(y, x):
+        raise ValueError("oops")
+
+    with pytest.raises(TuningError, match="reference= raised ValueError: oops"):
+        tune(make_task(FakeEngine(add_one, cost_by_block), reference=reference))
+    with pytest.raises(TuningError, match="returned z, which is none of the outputs y"):
+        tune(make_task(FakeEngine(add_one, cost_by_block), reference=lambda y, x: {"z": x}))
+
+
+def test_without_a_default_that_works_the_first_that_does_is_the_reference():
+    def body(params, y, x):
+        if params["block"] == 64:
+            raise BoundsError("x[9]")
+        y[...] = x + 1
+
+    result = tune(make_task(FakeEngine(body, cost_by_block)))
+    assert str(result.best) == "block=128" and result.default.status == "launch"
+    assert result.reference.startswith("block=") and any("not of the default" in note for note in result.notes)
+
+
+# --- rule 3: failures cost one candidate ------------------------------------------------------------------------------
+
+
+def test_each_kind_of_failure_costs_its_candidate():
+    def body(params, y, x):
+        if params["block"] == 1:
+            raise MemoryError
+        if params["block"] == 2:
+            return 3
+        y[...] = x + (params["block"] == 3)
+
+    def cost(config):
+        return {64: 1e-3, 4: math.nan, 5: math.inf, 6: 0.0, 7: 2e-4}.get(config.as_dict()["block"], 1e-4)
+
+    blocks = {"block": [64, "uncompilable", 1, 2, 3, 4, 5, 6, 7]}
+    task = make_task(FakeEngine(body, cost), blocks)
+    result = tune(task)
+    assert result.best.as_dict() == {"block": 7}
+    assert statuses(result) == {
+        64: "ok", "uncompilable": "compile", 1: "launch", 2: "launch", 3: "wrong",
+        4: "launch", 5: "launch", 6: "launch", 7: "ok",
+    }  # fmt: skip
+    reasons = {t.config.as_dict()["block"]: t.reason for t in result.trials}
+    assert reasons["uncompilable"] == "no such block" and reasons[1] == "MemoryError"
+    assert reasons[2] == "BoundsError: status 3"
+
+
+def test_a_broken_workgroup_or_request_costs_its_candidate():
+    task = make_task(FakeEngine(add_one, cost_by_block))
+    plain = task.request
+
+    def request(config):
+        if config.as_dict()["block"] == 128:
+            raise ValueError("a bug of the caller's")
+        return plain(config)
+
+    result = tune(replace(task, request=request))
+    assert statuses(result)[128] == "compile" and str(result.best) == "block=256"
+
+
+def test_all_failing_groups_the_reasons_and_remembers_nothing():
+    def body(params, y, x):
+        raise BoundsError("y[10]")
+
+    task = make_task(FakeEngine(body, cost_by_block), {"block": [64, 128, 256, "uncompilable"]})
+    with pytest.raises(TuningError) as problem:
+        tune(task)
+    text = str(problem.value)
+    assert text.count("BoundsError: y[10]") == 1 and "and 1 more" in text and "compile: no such block" in text
+    assert task.store.winner(task.key) is None
+
+
+# --- rule 4: the search -----------------------------------------------------------------------------------------------
+
+LARGE = {"a": list(range(20)), "b": list(range(20)), "flag": [True, False]}
+
+
+def cost_large(config: Config) -> float:
+    p = config.as_dict()
+    return 1e-3 * (1 + abs(p["a"] - 12) / 10 + abs(p["b"] - 5) / 10 + p["flag"])
+
+
+def test_quick_is_at_most_sixty_evaluations():
+    engine = FakeEngine(add_one, cost_large)
+    result = tune(make_task(engine, LARGE))
+    assert len(result.trials) <= 60 and not result.complete
+    assert cost_large(result.best) < 0.6 * cost_large(result.default.config)
+
+
+@pytest.mark.parametrize("evals", [1, 2, 7])
+def test_max_evals_counts_the_default(evals):
+    result = tune(make_task(FakeEngine(add_one, cost_large), LARGE, max_evals=evals))
+    assert 1 <= len(result.trials) <= evals
+
+
+def test_full_is_the_whole_space():
+    values = {"a": list(range(9)), "b": list(range(9))}
+    engine = FakeEngine(add_one, lambda c: 1e-3 * (1 + c.as_dict()["a"]))
+    result = tune(make_task(engine, values, effort="full", restrictions=["a != b"], default={"a": 8, "b": 1}))
+    assert len(result.trials) == 72 and result.complete and result.best.as_dict()["a"] == 0
+
+
+def test_a_seed_makes_the_trials_repeatable():
+    def trials(seed):
+        return [t.config for t in tune(make_task(FakeEngine(add_one, cost_large, noise=0), LARGE, seed=seed)).trials]
+
+    assert trials(3) == trials(3) != trials(4)
+
+
+def test_settings_are_checked_before_anything_runs():
+    engine = FakeEngine(add_one, cost_by_block)
+    with pytest.raises(OptionError, match="strategy="):
+        tune(make_task(engine, strategy="nope"))
+    with pytest.raises(OptionError, match="'x', which is none of the outputs y"):
+        tune(make_task(engine, compare={"x": None}))
+    for wrong in ({"effort": "slow"}, {"max_evals": 0}, {"time_limit": -1}, {"on_busy": "x"}):
+        with pytest.raises(OptionError, match=next(iter(wrong))):
+            TuneSettings(**wrong)
+    assert not engine.compiled
+
+
+def test_the_time_limit_ends_the_search(monkeypatch):
+    engine = FakeEngine(add_one, cost_large)
+    result = None
+
+    class Clock(run_module.Clock):
+        def elapsed(self):
+            return 0.1 * sum(engine.compiled.values())
+
+    monkeypatch.setattr(run_module, "Clock", Clock)
+    result = tune(make_task(engine, LARGE, effort="full", time_limit=2.0))
+    assert 10 <= len(result.trials) <= 16
+
+
+# --- rule 5: honest timing --------------------------------------------------------------------------------------------
+
+
+def test_noise_alone_does_not_replace_the_default():
+    replaced = 0
+    for seed in range(20):
+        engine = FakeEngine(add_one, lambda config: 1e-3, noise=0.03, rng=random.Random(seed))
+        replaced += str(tune(make_task(engine)).best) != "block=64"
+    assert replaced <= 2
+
+
+def test_ties_go_to_product_order():
+    costs = {64: 1.0, 128: 2.0, 256: 0.5, 512: 0.5}
+    for seed in range(5):
+        engine = FakeEngine(add_one, lambda c: 1e-3 * costs[c.as_dict()["block"]], rng=random.Random(seed))
+        assert str(tune(make_task(engine)).best) == "block=256"
+
+
+def test_an_unsteady_machine_is_said_to_be():
+    engine = FakeEngine(add_one, cost_by_block, noise=0.5)
+    task = make_task(engine)
+    result = tune(task)
+    assert result.noisy and any("not steady" in note for note in result.notes)
+    assert task.store.winner(task.key).noisy
+
+
+def test_losers_are_sampled_less():
+    engine = FakeEngine(add_one, lambda c: 1e-3 * {64: 1, 128: 0.9, 256: 50, 512: 1.8}[c.as_dict()["block"]])
+    tune(make_task(engine))
+    by_block = {c.as_dict()["block"]: n for c, n in engine.sampled.items()}
+    assert by_block[256] < by_block[512] < by_block[128]
+
+
+def test_the_device_lock_is_held_while_measuring_and_not_while_compiling(tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    held = {"compile": [], "launch": []}
+
+    def busy():
+        with open(tmp_path / "jlkern-cpu-0.lock", "a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            return False
+
+    class Engine2(FakeEngine):
+        def compile(self, request):
+            held["compile"].append(busy())
+            return super().compile(request)
+
+    def body(params, y, x):
+        held["launch"].append(busy())
+        y[...] = x + 1
+
+    tune(make_task(Engine2(body, cost_by_block)))
+    assert not any(held["compile"]) and all(held["launch"])
+
+
+# --- rule 6: nothing is lost ------------------------------------------------------------------------------------------
+
+
+def test_every_trial_is_journaled_as_it_happens():
+    store = Store(None)
+    open_trials = []
+
+    def body(params, y, x):
+        open_trials.append({r.config.as_dict()["block"] for r in store.trials(task.key) if r.status == "begun"})
+        y[...] = x + 1
+
+    engine = FakeEngine(body, cost_by_block)
+    task = make_task(engine, store=store)
+    tune(task)
+    assert open_trials[0] == {64} and all(len(o) <= 1 for o in open_trials)
+    assert {r.config.as_dict()["block"]: r.status for r in store.trials(task.key)} == dict.fromkeys(COSTS, "ok")
+
+
+def test_ctrl_c_returns_the_best_so_far_and_the_next_run_goes_on():
+    store = Store(None)
+    stop_at = 30
+
+    def body(params, y, x):
+        if len(engine.compiled) == stop_at:
+            raise KeyboardInterrupt
+        y[...] = x + 1
+
+    y = np.full(8, 2.0)
+    engine = FakeEngine(body, cost_large)
+    task = make_task(engine, LARGE, store=store, args=(y, np.arange(8.0)))
+    result = tune(task)
+    assert result.interrupted and result.best in {t.config for t in result.trials if t.status == "ok"}
+    assert cost_large(result.best) == min(cost_large(t.config) for t in result.trials if t.status == "ok")
+    assert store.winner(task.key) is None and (y == 2).all()
+    assert Counter(t.status for t in result.trials) == {"ok": 29, "interrupted": 1}
+    done = {t.config for t in result.trials if t.status == "ok"}
+
+    stop_at = -1
+    engine = FakeEngine(body, cost_large)
+    again = tune(make_task(engine, LARGE, store=store))
+    assert not again.interrupted and store.winner(task.key).config == again.best
+    # What was tried before is known; only the default and the finalists are compiled again.
+    assert len([c for c in engine.compiled if c in done]) <= 1 + run_module.FINALISTS
+    assert sum(t.known for t in again.trials) >= 20
+
+
+def test_ctrl_c_in_the_very_first_trial():
+    def body(params, y, x):
+        raise KeyboardInterrupt
+
+    task = make_task(FakeEngine(body, cost_by_block))
+    result = tune(task)
+    assert result.interrupted and result.best == task.space.default() and result.default.status == "interrupted"
+    assert task.store.acquire(task.key) is not None  # the lease was given back
+
+
+@pytest.mark.parametrize("victim", [128, 64])
+def test_a_trial_that_never_ended_is_skipped_and_said(victim):
+    store = Store(None)
+    engine = FakeEngine(add_one, cost_by_block)
+    task = make_task(engine, store=store)
+    store.begin(task.key, Config((("block", victim),)))
+    result = tune(task)
+    assert statuses(result)[victim] == "crashed"
+    assert Config((("block", victim),)) not in engine.compiled
+    assert str(result.best) == ("block=256" if victim == 128 else "block=128")
+    assert any(f"block={victim} took the process down" in note for note in result.notes)
+    # It stays so, until the user wants everything anew.
+    assert statuses(tune(make_task(engine, store=store)))[victim] == "crashed"
+    assert statuses(tune(make_task(engine, store=store, fresh=True)))[victim] == "ok"
+
+
+def test_a_value_added_to_a_tunable_costs_its_own_trials_only():
+    store = Store(None)
+    tune(make_task(FakeEngine(add_one, cost_by_block), {"block": [64, 256, 512]}, store=store))
+    engine = FakeEngine(add_one, cost_by_block)
+    result = tune(make_task(engine, {"block": [64, 128, 256, 512]}, store=store))
+    assert str(result.best) == "block=128"
+    assert {c.as_dict()["block"] for c in engine.compiled} <= {64, 128, 256}
+    assert 512 not in {c.as_dict()["block"] for c in engine.compiled}
+    assert {t.config.as_dict()["block"] for t in result.trials if t.known} == {512} | (
+        {256} - {c.as_dict()["block"] for c in engine.compiled}
+    )
+    # The default and the old winner were measured again, in turn with the new one.
+    assert {64, 128, 256} == {c.as_dict()["block"] for c in engine.sampled}
+
+
+def test_stored_times_do_not_beat_fresh_ones():
+    """A stored time of a faster day makes a finalist, not a winner."""
+    store = Store(None)
+    engine = FakeEngine(add_one, cost_by_block)
+    task = make_task(engine, store=store)
+    store.end(task.key, TrialRecord(Config((("block", 512),)), "ok", 1e-6, 0.01, 9))
+    assert str(tune(task).best) == "block=128"
+
+
+def test_wrong_results_and_failed_launches_are_tried_again():
+    store = Store(None)
+
+    def body(params, y, x):
+        y[...] = x + (1 if params["block"] != 128 else 1.05)
+
+    tune(make_task(FakeEngine(body, cost_by_block), store=store))
+    result = tune(make_task(FakeEngine(body, cost_by_block), store=store, tolerance=0.1))
+    assert str(result.best) == "block=128"
+
+
+def test_winners_of_other_shapes_are_tried_early():
+    store = Store(None)
+    good = Config((("a", 12), ("b", 5), ("flag", False)))
+    near = make_task(FakeEngine(add_one, cost_large), LARGE, store=store, shapes=(("y", (16,)),))
+    store.publish(near.key, Winner(good, 1.0))
+    result = tune(make_task(FakeEngine(add_one, cost_large), LARGE, store=store, max_evals=2))
+    assert result.best == good
+
+
+# --- rule 7: one owner per key ----------------------------------------------------------------------------------------
+
+
+def test_a_busy_key_waits_and_adopts():
+    store = Store(None)
+    engine = FakeEngine(add_one, cost_by_block)
+    task = make_task(engine, store=store)
+    lease = store.acquire(task.key)
+    best = Config((("block", 512),))
+
+    def other():
+        time.sleep(0.1)
+        store.publish(task.key, Winner(best, 1e-3, created=time.time()))
+        lease.release()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    result = tune(task)
+    thread.join()
+    assert result.adopted and result.best == best and not engine.compiled
+
+
+def test_a_busy_key_may_use_the_default_or_give_up():
+    store = Store(None)
+    engine = FakeEngine(add_one, cost_by_block)
+    for settings in ({"on_busy": "default"}, {"wait_limit": 0.05}):
+        task = make_task(engine, store=store, **settings)
+        lease = store.acquire(task.key)
+        result = tune(task)
+        assert result.best == task.space.default() and "another process" in result.notes[0] and not engine.compiled
+        lease.release()
+    assert str(tune(task).best) == "block=128"
+
+
+def test_an_owner_that_fails_leaves_the_key_to_the_next():
+    store = Store(None)
+    task = make_task(FakeEngine(add_one, cost_by_block), store=store)
+    lease = store.acquire(task.key)
+    threading.Timer(0.05, lease.release).start()
+    assert str(tune(task).best) == "block=128"
+
+
+def test_threads_tune_one_key_once():
+    store = Store(None)
+    engine = FakeEngine(add_one, cost_by_block)
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(tune(make_task(engine, store=store)))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 4 and len({r.best for r in results}) == 1
+
+
+# --- schedules --------------------------------------------------------------------------------------------------------
+
+
+def test_schedules_of_the_best_few_are_tried_after_the_params():
+    jam = (("jam", 4),)
+
+    def cost(config):
+        return cost_by_block(config) * (0.5 if config.schedule == jam else 1.0)
+
+    engine = FakeEngine(add_one, cost, alternatives=((), jam))
+    task = make_task(engine, {"block": [64, 128, 256, 512]})
+    result = tune(task)
+    assert result.best == Config((("block", 128),), jam)
+    tried = [t.config for t in result.trials if t.config.schedule]
+    assert len(tried) == 3 and all(c.as_dict()["block"] != 512 for c in tried)
+    assert task.store.winner(task.key).config.schedule == jam
+
+
+def test_a_single_configuration_still_gets_its_schedules():
+    jam = (("jam", 4),)
+    engine = FakeEngine(add_one, lambda c: 1e-3 * (0.5 if c.schedule else 1), alternatives=((), jam))
+    result = tune(make_task(engine, {}))
+    assert result.best == Config((), jam) and result.complete
+
+
+def test_nothing_is_printed_and_trials_are_logged(capfd, caplog):
+    with caplog.at_level(logging.INFO, logger="jlkern"):
+        tune(make_task(FakeEngine(add_one, cost_by_block)))
+    assert capfd.readouterr() == ("", "")
+    trials = [r for r in caplog.records if getattr(r, "event", "") == "trial"]
+    assert {str(r.facts["config"]) for r in trials} == {f"block={b}" for b in COSTS}
