@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from jlkern.aliases import Findings
+from jlkern.effects.aliases import Findings
 from jlkern.syntax import nodes as n
 from jlkern.syntax.walk import walk
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from jlkern.aliases import Findings
-from jlkern.reading import Reading, Shared
+from jlkern.effects.aliases import Findings
+from jlkern.effects.functions import ARITHMETIC
+from jlkern.effects.reading import Reading, Shared
 from jlkern.syntax import nodes as n
-from jlkern.syntax.pure import ARITHMETIC
 from jlkern.syntax.walk import walk
 
 _SCALARS = frozenset(

@@ -10,9 +10,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jlkern.aliases import NONE, Aliases, Findings, Write, direct, element, inside, union
+from jlkern.effects.aliases import NONE, Aliases, Findings, Write, direct, element, inside, union
+from jlkern.effects.functions import (
+    ARITHMETIC,
+    HARMLESS_MACROS,
+    HIGHER_ORDER,
+    METADATA,
+    MODIFIERS,
+    PURE,
+    VALUE_MACROS,
+    VIEWS,
+)
 from jlkern.syntax import nodes as n
-from jlkern.syntax.pure import ARITHMETIC, HARMLESS_MACROS, HIGHER_ORDER, METADATA, MODIFIERS, PURE, VALUE_MACROS, VIEWS
 from jlkern.syntax.walk import children, walk
 
 _Key = tuple[int, frozenset[str]]
