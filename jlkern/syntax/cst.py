@@ -162,6 +162,8 @@ class Source:
             self.problem(first, f"`{word}` has no `end`, or something inside it is wrong")
         if node.children and word in ("(", "[", "{"):
             self.problem(first, f"`{word}` is not closed")
+        if word == "?":
+            self.problem(first, "unexpected `?`; put spaces around the marks of `a ? b : c`")
         self.problem(first, f"unexpected `{word}`" if word else "the source ends in the middle of something")
 
 
@@ -293,6 +295,8 @@ def _identifier(source: Source, node: Tree) -> Node:
     text = source.name(node)
     if text == "nothing":
         return Literal(None, "Nothing", pos=source.pos(node))
+    if "?" in text:
+        source.problem(node, "unexpected `?`; put spaces around the marks of `a ? b : c`")
     if text in _RESERVED:
         if text == _BEGIN_INDEX:
             text = "begin"

@@ -316,12 +316,6 @@ def _const(source: Source, node: Tree) -> Node:
     return source.problem(node, "`const` needs an assignment")
 
 
-def declarations(source: Source, made: Node) -> tuple[Node, ...]:
-    """Return the items of `local a = 1, b`: the grammar reads the comma as a tuple's."""
-    if isinstance(made, TupleExpr) and made.names is None:
-        return tuple(item for part in made.items for item in declarations(source, part))
-    if isinstance(made, Assign) and isinstance(made.value, TupleExpr) and isinstance(made.target, Name | Typed):
-        first, *rest = made.value.items
-        if len(made.value.items) > 1 and all(isinstance(item, Name) for item in rest):
-            return (Assign(made.target, first, made.op, made.dotted, pos=made.pos), *rest)
-    return (made,)
+def declarations(made: Node) -> tuple[Node, ...]:
+    """Return the items of `local a, b` or `local a = 1`."""
+    return made.items if isinstance(made, TupleExpr) and made.names is None else (made,)

@@ -52,7 +52,7 @@ _POSTFIX = frozenset(
     ("call_expression", "index_expression", "field_expression", "adjoint_expression", "broadcast_call_expression")
 )
 _CALLABLE_HEADS = frozenset(("call_expression", "where_expression", "typed_expression"))
-_GLUED = frozenset(bytes((char,)) for char in b"&|+-*/<>=!^%~:")
+_GLUED = frozenset(bytes((char,)) for char in b"&|+-*/<>=!^%~:.")
 _OPERATOR_STARTS = frozenset(b"+-!~<>\xc2\xe2")
 
 
@@ -154,7 +154,7 @@ def flatten_operand(source: Source, node: Tree, flat: Chain) -> None:
         if call is not None:
             operator, arguments = call.children[0], call.children[1]
             source.replaced[call.id] = convert(source, arguments.children[1])
-            flat.push(source.text(operator), start, operator.end_byte)
+            push_operator(source, operator, flat)
             start = arguments.start_byte
     flat.push(convert(source, node), start, end)
 
@@ -191,6 +191,9 @@ def _call(source: Source, node: Tree) -> Node:
         done = source.replaced.pop(node.id, None)
         if done is not None:
             return done
+    whole = prefixed(source, node)
+    if whole is not None:
+        return whole
     kids = source.kids(node)
     pos = source.pos(node)
     args, kwargs = arguments(source, kids[1])
@@ -199,29 +202,39 @@ def _call(source: Source, node: Tree) -> Node:
     if kids[0].type == "operator":
         op = fold(source.text(kids[0]))
         base = split_dot(op)
+        if op == "&" and len(args) == 1:
+            source.problem(node, "unexpected `&`")
         if base is not None and not kwargs:
             return DotCall(operator_name(base), tuple(args), pos=pos)
         return Call(operator_name(op), tuple(args), tuple(kwargs), pos=pos)
-    func = postfixed(source, node, kids[0])
+    func = convert(source, kids[0])
     if isinstance(func, Name) and func.id == "ccall":
         return unsupported(source, node, "`ccall`")
     return Call(func, tuple(args), tuple(kwargs), pos=pos)
 
 
-def postfixed(source: Source, node: Tree, inner: Tree) -> Node:
-    """Return the value before a call, an index or a field; `-(a)[1]` is `-` of the rest and cannot be met here."""
-    if source.data[node.start_byte] in _OPERATOR_STARTS and unary_head(source, inner) is not None:
-        source.problem(node, "put the operand of the prefix operator in parentheses")
-    return convert(source, inner)
+def prefixed(source: Source, node: Tree) -> Node | None:
+    """Return what a postfix expression is that starts with a prefix operator, as `-(a)[1]`; None for any other."""
+    if source.data[node.start_byte] not in _OPERATOR_STARTS:
+        return None
+    head = unary_head(source, node)
+    if head is None or head.id == node.id:
+        return None
+    flat = Chain(source.data, source.place)
+    flatten_operand(source, node, flat)
+    return flat.parse()[0]
 
 
 @converts("broadcast_call_expression")
 def _broadcast(source: Source, node: Tree) -> Node:
+    whole = prefixed(source, node)
+    if whole is not None:
+        return whole
     kids = source.kids(node)
     args, kwargs = arguments(source, kids[-1] if kids[-1].type == "argument_list" else kids[-2])
     if kwargs or kids[-1].type == "do_clause":
         return unsupported(source, node, "broadcast with keyword arguments or `do`")
-    return DotCall(postfixed(source, node, kids[0]), tuple(args), pos=source.pos(node))
+    return DotCall(convert(source, kids[0]), tuple(args), pos=source.pos(node))
 
 
 def arguments(source: Source, node: Tree) -> tuple[list[Node], list[tuple[str, Node]]]:
@@ -283,8 +296,11 @@ def do_block(source: Source, node: Tree) -> Node:
 
 @converts("index_expression")
 def _index(source: Source, node: Tree) -> Node:
+    whole = prefixed(source, node)
+    if whole is not None:
+        return whole
     kids = source.kids(node)
-    base = postfixed(source, node, kids[0])
+    base = convert(source, kids[0])
     inner = kids[1]
     if inner.type == "comprehension_expression":
         return unsupported(source, node, "comprehension")
@@ -301,8 +317,11 @@ def _index(source: Source, node: Tree) -> Node:
 
 @converts("field_expression", "scoped_identifier")
 def _field(source: Source, node: Tree) -> Node:
+    whole = prefixed(source, node)
+    if whole is not None:
+        return whole
     kids = source.kids(node)
-    base, last = postfixed(source, node, kids[0]), kids[-1]
+    base, last = convert(source, kids[0]), kids[-1]
     if last.type == "identifier":
         return Field(base, source.name(last), pos=source.pos(node))
     if last.type == "quote_expression":
@@ -314,7 +333,10 @@ def _field(source: Source, node: Tree) -> Node:
 
 @converts("adjoint_expression")
 def _adjoint(source: Source, node: Tree) -> Node:
-    return Call(operator_name("'"), (postfixed(source, node, source.kids(node)[0]),), pos=source.pos(node))
+    whole = prefixed(source, node)
+    if whole is not None:
+        return whole
+    return Call(operator_name("'"), (convert(source, source.kids(node)[0]),), pos=source.pos(node))
 
 
 @converts("parametrized_type_expression")

@@ -50,7 +50,7 @@ def floating(source: Source, node: Tree) -> Literal:
             return Literal(float.fromhex(text), "Float64", pos=pos)
         if "f" in text:
             number = float(text.replace("f", "e"))
-            return Literal(struct.unpack("f", struct.pack("f", number))[0], "Float32", pos=pos)
+            return Literal(struct.unpack("<f", struct.pack("<f", number))[0], "Float32", pos=pos)
         number = float(text)
     except (OverflowError, ValueError):
         source.problem(node, f"invalid number `{text[:40]}`")

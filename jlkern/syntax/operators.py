@@ -188,6 +188,8 @@ class Chain:
         """Return the assignment, or the function that a short form defines."""
         if op == "=" and isinstance(left, Signature):
             return define(left.head, right)
+        if isinstance(left, Unsupported):
+            return left
         if op in ("~", ".~"):
             return operation(op, (left, right), left.pos)
         base = split_dot(op) or op

@@ -116,7 +116,7 @@ def _binds(source: Source, node: Tree, kids: list[Tree], at: int) -> bool:
 @converts("local_statement")
 def _local(source: Source, node: Tree) -> Node:
     made = convert(source, _named(source, node)[0])
-    return Local(declarations(source, made), pos=source.pos(node))
+    return Local(declarations(made), pos=source.pos(node))
 
 
 @converts("global_statement", "quote_statement", "try_statement")
