@@ -1,0 +1,110 @@
+"""The embedded engine: kernels compiled for this machine's CPU by Numba, with no Julia."""
+
+from __future__ import annotations
+
+import os
+import platform
+from functools import cache
+from importlib.metadata import version
+
+from jlkern.engines.base import CompileRequest, Device, Engine, Environment, Launcher
+from jlkern.source import KernelSource
+from jlkern.space import Schedule
+
+DEFAULT_WORKGROUPS = {1: (256,), 2: (32, 8), 3: (32, 4, 2)}
+
+
+class NumbaEngine(Engine):
+    """See `jlkern.engines.base`; schedules: "order" (dimensions, outermost loop first) and "threads" ("one" or "all")."""
+
+    name = "numba"
+
+    def devices(self) -> tuple[Device, ...]:
+        return (Device("cpu", 0, _cpu_name()),)
+
+    def environment(self) -> Environment:
+        from jlkern.engines.numba import threads
+
+        count = threads.count()
+        exact = (
+            ("device", _cpu_name()),
+            ("jlkern", version("jlkern") if _installed() else "source"),
+            ("llvmlite", version("llvmlite")),
+            ("numba", version("numba")),
+            ("threads", str(count)),
+        )
+        same_class = (("cores", str(1 << (count - 1).bit_length())), ("isa", _isa()), ("kind", "cpu"))
+        return Environment(exact, same_class)
+
+    def check(self, source: KernelSource) -> None:
+        from jlkern.engines.numba.lower.check import check
+
+        check(source)
+
+    def default_workgroup(self, ndrange: tuple[int, ...]) -> tuple[int, ...]:
+        base = DEFAULT_WORKGROUPS.get(len(ndrange), (32, 4, 2))
+        return (*base, *(1,) * (len(ndrange) - len(base)))
+
+    def compile(self, request: CompileRequest) -> Launcher:
+        from jlkern.engines.numba.cost import per_item
+        from jlkern.engines.numba.emit.block import layout
+        from jlkern.engines.numba.emit.cpu import emit
+        from jlkern.engines.numba.launcher import NumbaLauncher, compile_chunk
+        from jlkern.engines.numba.lower.kernel import lower_kernel
+
+        asked = request.workgroup or self.default_workgroup((1,) * request.ndims)
+        workgroup = (*asked, *(1,) * (request.ndims - len(asked)))
+        kernel = lower_kernel(
+            request.source, request.signature, request.params, workgroup, request.written, request.check_bounds
+        )
+        text = emit(kernel, self._known(request.schedule, request.ndims))
+        code = compile_chunk(text, request.source.name)
+        return NumbaLauncher(request, kernel, text, code, layout(kernel), per_item(kernel.body))
+
+    def _known(self, schedule: Schedule, ndims: int) -> dict[str, object]:
+        """Return the entries of a schedule that this engine knows; others count as its rule's default."""
+        wanted = dict(schedule)
+        order = wanted.get("order")
+        if not (isinstance(order, tuple) and sorted(order) == list(range(ndims))):
+            wanted.pop("order", None)
+        return dict(wanted)
+
+
+@cache
+def engine() -> NumbaEngine:
+    """Return the embedded engine."""
+    return NumbaEngine()
+
+
+def _installed() -> bool:
+    from importlib.metadata import PackageNotFoundError
+
+    try:
+        version("jlkern")
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+@cache
+def _cpu_name() -> str:
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine() or "cpu"
+
+
+@cache
+def _isa() -> str:
+    """Return the widest vector instructions that compiled code can use."""
+    from llvmlite import binding
+
+    features = binding.get_host_cpu_features()
+    for name, label in (("avx512f", "avx512"), ("avx2", "avx2"), ("avx", "avx"), ("sve", "sve"), ("neon", "neon")):
+        if features.get(name):
+            return f"{platform.machine()}-{label}"
+    return f"{platform.machine()}-{os.name}"

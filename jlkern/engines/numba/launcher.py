@@ -1,0 +1,208 @@
+"""Compiled kernels and how they are launched."""
+
+from __future__ import annotations
+
+import linecache
+import struct
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from jlkern import errors
+from jlkern.engines.base import CompileRequest, Launcher
+from jlkern.engines.numba import threads
+from jlkern.engines.numba.emit.block import Layout
+from jlkern.engines.numba.emit.cpu import DIVERGED
+from jlkern.engines.numba.entry import Plan, entry, make_plan, runtime_arguments
+from jlkern.engines.numba.lower.simt import Check, Kernel, Site
+from jlkern.engines.numba.emit.regions import walk
+from jlkern.engines.numba.namespace import namespace
+from jlkern.errors import CompileError, KernelError
+
+PARALLEL_FROM = 60_000.0
+"""Simple instructions (see `cost`) from which a launch is worth several threads, about 15 microseconds of work."""
+
+CODES = 1024
+"""Compiled chunks that are kept."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Code:
+    """One compiled chunk; `function` keeps the machine code alive."""
+
+    address: int
+    function: Any
+
+
+_codes: OrderedDict[str, Code] = OrderedDict()
+_lock = threading.Lock()
+
+
+def compile_chunk(text: str, name: str) -> Code:
+    """Compile emitted source; equal text is compiled once."""
+    with _lock:
+        if text in _codes:
+            _codes.move_to_end(text)
+            return _codes[text]
+    from numba import cfunc, int64
+    from numba.core.errors import NumbaError
+
+    filename = f"<jlkern {name} {abs(hash(text)):x}>"
+    scope = dict(namespace())
+    try:
+        exec(compile(text, filename, "exec"), scope)
+        linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+        function = cfunc(int64(int64, int64, int64, int64), error_model="numpy")(scope["chunk"])
+    except (NumbaError, SyntaxError, RecursionError, ValueError, TypeError, RuntimeError) as error:
+        linecache.cache.pop(filename, None)
+        first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise CompileError(f"`{name}`: the generated code does not compile ({first}); please report this kernel") from error
+    code = Code(function.address, function)
+    with _lock:
+        _codes[text] = code
+        while len(_codes) > CODES:
+            _codes.popitem(last=False)
+    return code
+
+
+class NumbaLauncher(Launcher):
+    """A kernel compiled for one configuration and signature."""
+
+    def __init__(self, request: CompileRequest, kernel: Kernel, text: str, code: Code, place: Layout, cost: float) -> None:
+        self.request = request
+        self.text = text
+        self._kernel = kernel
+        self._code = code
+        self._place = place
+        self._cost = cost
+        self._written = tuple(p.name in request.written for p in request.source.parameters)
+        self._runtime = runtime_arguments(request.signature)
+        forced = dict(request.schedule).get("threads")
+        self._threads = {"one": False, "all": True}.get(str(forced))
+
+    @property
+    def workgroup(self) -> tuple[int, ...]:
+        """The work-group size, one entry per dimension."""
+        return self._kernel.workgroup
+
+    def _several(self, ndrange: tuple[int, ...]) -> bool:
+        """Tell whether a launch is large enough for several threads."""
+        items = 1.0
+        for n in ndrange:
+            items *= n
+        return items * max(self._cost, 1.0) >= PARALLEL_FROM
+
+    def _plan(self, ndrange: tuple[int, ...]) -> tuple[Plan, str]:
+        large = self._several(ndrange)
+        wanted = large if self._threads is None else self._threads
+        count = threads.count() if wanted else 1
+        plan = make_plan(self._code.address, ndrange, self.workgroup, count)
+        if count > 1 and plan.groups > 1:
+            return plan, "parallel" if threads.numba_threads_usable() else "pooled"
+        return plan, "nogil" if large else "serial"
+
+    def _entry(self, kind: str) -> Callable[..., int]:
+        return entry(kind, self.request.signature, self._written, self._place, len(self.workgroup))
+
+    def fire(self, ndrange: tuple[int, ...]) -> Callable[..., int]:
+        plan, kind = self._plan(ndrange)
+        if kind == "pooled":
+            made: Any = partial(_pack_and_run, plan, self._entry("pack"), self._place.length)
+        else:
+            made = partial(self._entry(kind), plan.address)
+        if len(self._runtime) != len(self.request.signature):
+            made = partial(_without, made, self._runtime)
+        made.plan = plan  # keeps the plan alive, and `fail` reads it
+        made.code = self._code
+        return made  # type: ignore[no-any-return]
+
+    def bind(self, ndrange: tuple[int, ...], args: tuple[Any, ...]) -> Callable[[], int]:
+        plan, kind = self._plan(ndrange)
+        block = self._block(plan, args)
+        errors_at = int(plan.errors.ctypes.data)
+        if kind in ("parallel", "pooled"):
+            run: Any = threads.parallel() if kind == "parallel" else threads.pooled
+            made: Any = partial(run, plan.code, int(block.ctypes.data), errors_at, plan.groups, plan.threads)
+        else:
+            made = partial(threads.serial(kind == "nogil"), plan.code, int(block.ctypes.data), errors_at, 0, plan.groups)
+        made.plan, made.block, made.args_kept, made.code = plan, block, args, self._code
+        return made  # type: ignore[no-any-return]
+
+    def _block(self, plan: Plan, args: tuple[Any, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        block = np.zeros(max(1, self._place.length), np.int64)
+        self._entry("pack")(plan.address, int(block.ctypes.data), *(args[k] for k in self._runtime))
+        return block
+
+    def sampler(self, ndrange: tuple[int, ...], args: tuple[Any, ...]) -> Callable[[int], float]:
+        bound: Any = self.bind(ndrange, args)
+        plan: Plan = bound.plan
+        if bound.func is threads.serial(True) or bound.func is threads.serial(False):
+            many = partial(threads.repeated(), *bound.args[:3], plan.groups)
+
+            def sample(times: int) -> float:
+                start = time.perf_counter()
+                status = many(times)
+                seconds = time.perf_counter() - start
+                if status:
+                    self.fail(bound, status)
+                return seconds
+        else:
+
+            def sample(times: int) -> float:
+                start = time.perf_counter()
+                for _ in range(times):
+                    status = bound()
+                    if status:
+                        self.fail(bound, status)
+                return time.perf_counter() - start
+
+        return sample
+
+    def fail(self, fire: Callable[..., int], status: int) -> None:
+        plan: Plan = fire.plan  # type: ignore[attr-defined]
+        source = self.request.source
+        if status > len(self._kernel.sites):
+            raise KernelError(f"{source.origin.where(source.kernel.function.pos.line)}: {DIVERGED}")
+        site = self._kernel.sites[status - 1]
+        types = _detail_types(self._kernel, status)
+        details = [_detail(bits, ty) for bits, ty in zip(plan.errors.tolist(), types, strict=False)]
+        raise _error(site, details, source.origin.where(site.line))
+
+
+def _error(site: Site, details: list[str], where: str) -> KernelError:
+    kind = getattr(errors, site.error, KernelError)
+    error: KernelError = kind(f"{where}: {site.message.format(*details)}")
+    return error
+
+
+def _detail_types(kernel: Kernel, status: int) -> list[str]:
+    for stmt in walk(kernel.body):
+        if isinstance(stmt, Check) and stmt.site == status and not stmt.soft:
+            return [d.ty for d in stmt.details]
+    return []
+
+
+def _detail(bits: int, ty: str) -> str:
+    if ty == "float32":
+        return str(struct.unpack("<f", struct.pack("<I", bits & 0xFFFFFFFF))[0])
+    if ty == "float64":
+        return str(struct.unpack("<d", struct.pack("<q", bits))[0])
+    return str(bits & 0xFFFFFFFFFFFFFFFF if ty == "uint64" else bits)
+
+
+def _without(function: Callable[..., int], kept: tuple[int, ...], *args: Any) -> int:
+    """Call without the arguments that exist at compile time only."""
+    return function(*(args[k] for k in kept))
+
+
+def _pack_and_run(plan: Plan, pack: Callable[..., int], length: int, *args: Any) -> int:
+    block = np.zeros(max(1, length), np.int64)
+    address = int(block.ctypes.data)
+    pack(plan.address, address, *args)
+    return threads.pooled(plan.code, address, int(plan.errors.ctypes.data), plan.groups, plan.threads)

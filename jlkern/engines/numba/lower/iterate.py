@@ -1,0 +1,218 @@
+"""Loops: what a `for` runs over, and what is known of variables inside and after a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jlkern.engines.numba.lower import simt
+from jlkern.engines.numba.lower.arrays import length, load_index
+from jlkern.engines.numba.lower.context import Bindings, Context, Scope, Slot, unstable
+from jlkern.engines.numba.lower.numbers import cast
+from jlkern.engines.numba.lower.scan import assigned, children, target_names
+from jlkern.engines.numba.lower.types import INT64
+from jlkern.engines.numba.lower.values import (
+    Array,
+    Cartesian,
+    CartesianRange,
+    Range,
+    Scalar,
+    Static,
+    Tuple,
+    Unstable,
+    Value,
+    int64,
+    same_shape,
+    type_of,
+)
+from jlkern.syntax import nodes as n
+
+Body = Callable[[], None]
+_STOP = "%stop"
+
+
+def loop(cx: Context, nodes: tuple[n.Node, ...], body: Body) -> list[simt.Stmt]:
+    """Lower the body of a loop once, for all rounds: variables that it assigns have one type before, in and after it."""
+    names = {name for node in nodes for name in assigned(node, deep=True)}
+    found = [cx.scope.find(name) for name in sorted(names)]
+    carried = [slot for slot in found if slot is not None and slot in cx.bindings]
+    for slot in carried:
+        cx.settle(slot)
+    entry = dict(cx.bindings)
+    line = cx.line
+    cx.loops.append([])
+    with cx.block() as stmts:
+        body()
+        ends: list[Bindings] = [] if cx.dead else [cx.bindings]
+    ends.extend(cx.loops.pop())
+    cx.line = line
+    for slot in carried:
+        for end in ends:
+            if not same_shape(entry[slot], end[slot]):
+                mark = end[slot] if isinstance(end[slot], Unstable) else unstable(slot.name, entry[slot], end[slot])
+                assert isinstance(mark, Unstable)
+                cx.unsupported(
+                    f"{mark.reason} of a loop" if "path" in mark.reason else mark.reason,
+                    f"start `{slot.name}` with the type that it has in the loop, as in `zero(eltype(x))`",
+                )
+    cx.bindings = entry
+    for slot in {s for s in found if s is not None and s not in entry}:
+        _bind_after(cx, slot, [end[slot] for end in ends if slot in end])
+    return stmts
+
+
+def _bind_after(cx: Context, slot: Slot, values: list[Value]) -> None:
+    """Bind a variable that only the loop assigns: after it, it holds what the last round left, or zero."""
+    if not values:
+        return
+    for other in values[1:]:
+        if not same_shape(values[0], other):
+            cx.bindings[slot] = unstable(slot.name, values[0], other)
+            return
+    cx.bindings[slot] = values[0]
+    cx.settle(slot)
+    cx.bindings[slot] = cx._maybe(slot, cx.bindings[slot])
+
+
+def lower_for(cx: Context, node: n.For) -> None:
+    """Lower `for`; with several iterators the last runs fastest."""
+    if len(node.bindings) > 1 and _leaves(node.body):
+        node = _nested(node)
+    _level(cx, node.bindings, node.body)
+
+
+def _leaves(node: n.Node) -> bool:
+    """Tell whether a body has a `break` of its own loop."""
+    if isinstance(node, n.Break):
+        return True
+    if isinstance(node, (n.For, n.While, n.Lambda, n.FunctionDef)):
+        return False
+    return any(_leaves(child) for child in children(node))
+
+
+def _nested(node: n.For) -> n.For:
+    """Write a loop over several iterators that `break` leaves as loops within loops and a flag."""
+
+    def mark(stmt: n.Node) -> n.Node:
+        if isinstance(stmt, n.Break):
+            return n.Block((n.Assign(n.Name(_STOP), n.Literal(True, "Bool")), stmt), pos=stmt.pos)
+        if isinstance(stmt, n.Block):
+            return n.Block(tuple(mark(s) for s in stmt.body), pos=stmt.pos)
+        if isinstance(stmt, n.If):
+            orelse = None if stmt.orelse is None else mark(stmt.orelse)
+            return n.If(stmt.cond, mark(stmt.then), orelse, pos=stmt.pos)
+        if isinstance(stmt, n.ShortCircuit):
+            return n.ShortCircuit(stmt.op, stmt.left, mark(stmt.right), pos=stmt.pos)
+        if isinstance(stmt, n.MacroCall):
+            return n.MacroCall(stmt.name, tuple(mark(a) for a in stmt.args), stmt.module, pos=stmt.pos)
+        return stmt
+
+    inner: n.Node = n.Block((mark(node.body),), pos=node.pos)
+    for binding in reversed(node.bindings[1:]):
+        leave = n.ShortCircuit("&&", n.Name(_STOP), n.Break(), pos=node.pos)
+        start = n.Assign(n.Name(_STOP), n.Literal(False, "Bool"), pos=node.pos)
+        inner = n.Block((start, n.For((binding,), inner, pos=node.pos), leave), pos=node.pos)  # type: ignore[arg-type]
+    return n.For(node.bindings[:1], inner, pos=node.pos)  # type: ignore[arg-type]
+
+
+def _level(cx: Context, bindings: tuple[tuple[n.Node, n.Node], ...], body: n.Block) -> None:
+    from jlkern.engines.numba.lower.lower import lower, lower_block
+
+    (target, values), rest = bindings[0], bindings[1:]
+    over = cx.hold_all(lower(cx, values))
+
+    def inside(bind: Callable[[], Value]) -> None:
+        outer = cx.scope
+        cx.scope = Scope(outer)
+        for name in target_names(target):
+            cx.scope.declare(name)
+        if not rest:
+            for name in assigned(body, deep=False):
+                if cx.scope.find(name) is None:
+                    cx.scope.declare(name)
+        try:
+            _bind(cx, target, bind(), body)
+            if rest:
+                _level(cx, rest, body)
+            else:
+                lower_block(cx, body.body)
+        finally:
+            cx.scope = outer
+
+    nodes = (body, *(b for pair in rest for b in pair))
+    if isinstance(over, Range):
+        name = target.id if isinstance(target, n.Name) and target.id != "_" else "k"
+        _range_loop(cx, over, name, nodes, lambda k: inside(lambda: k))
+    elif isinstance(over, CartesianRange):
+        _cartesian_loop(cx, over.ranges, (), nodes, lambda index: inside(lambda: index))
+    elif isinstance(over, (Tuple, Static, Cartesian)):
+        if _leaves(body) or _continues(body):
+            cx.unsupported(f"`break` or `continue` in a loop over a {type_of(over)}", "loop over its indices")
+        for item in over.items:
+            inside(lambda item=item: item)  # type: ignore[misc]
+    elif isinstance(over, Array):
+        count = Range(int64(1), length(cx, over))
+        _range_loop(cx, count, "k", nodes, lambda k: inside(lambda: load_index(cx, over, (k,))))
+    elif isinstance(over, Scalar):
+        inside(lambda: over)
+    else:
+        cx.unsupported(f"a loop over a {type_of(over)}", "loop over a range, a tuple or an array")
+
+
+def _continues(node: n.Node) -> bool:
+    if isinstance(node, n.Continue):
+        return True
+    if isinstance(node, (n.For, n.While, n.Lambda, n.FunctionDef)):
+        return False
+    return any(_continues(child) for child in children(node))
+
+
+def _bind(cx: Context, target: n.Node, value: Value, body: n.Block) -> None:
+    from jlkern.engines.numba.lower.lower import store
+
+    if isinstance(target, n.Name):
+        if target.id == "_":
+            return
+        slot = cx.scope.find(target.id)
+        assert slot is not None
+        if target.id in set(assigned(body, deep=True)):
+            cx.assign(slot, value)
+        else:
+            cx.bindings[slot] = value
+        return
+    store(cx, target, value)
+
+
+def _range_loop(
+    cx: Context, over: Range, name: str, nodes: tuple[n.Node, ...], body: Callable[[Scalar], None]
+) -> None:
+    if over.elem.kind == "float":
+        cx.unsupported("a loop over a range of floats", "loop over integers and compute the value")
+    raw = cx.fresh(name, "int64")
+    start, stop = cast(cx, over.start, INT64).expr, cast(cx, over.stop, INT64).expr
+    step = simt.Lit(1, "int64") if over.step is None else cast(cx, over.step, INT64).expr
+    if not isinstance(step, simt.Lit):
+        bad = cx.op("eq", "bool", step, simt.Lit(0, "int64"))
+        cx.check(bad, "KernelThrownError", "ArgumentError: the step of a range cannot be zero")
+
+    def inside() -> None:
+        k = Scalar(INT64, raw)
+        if over.elem != INT64:
+            k = cx.hold(cast(cx, k, over.elem), name)
+        body(k)
+
+    stmts = loop(cx, nodes, inside)
+    cx.emit(simt.For(raw, start, stop, step, tuple(stmts)))
+
+
+def _cartesian_loop(
+    cx: Context,
+    ranges: tuple[Range, ...],
+    found: tuple[Scalar, ...],
+    nodes: tuple[n.Node, ...],
+    body: Callable[[Cartesian], None],
+) -> None:
+    """The first dimension runs fastest, so it is the innermost loop."""
+    if not ranges:
+        body(Cartesian(found))
+        return
+    _range_loop(cx, ranges[-1], "k", nodes, lambda k: _cartesian_loop(cx, ranges[:-1], (k, *found), nodes, body))

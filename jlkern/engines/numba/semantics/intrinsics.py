@@ -1,0 +1,463 @@
+"""Julia's rules for single operations, as functions that Numba compiles to a few LLVM instructions.
+
+Each function here is one operation of the SIMT form on operands of one primitive type. Operands are promoted and converted
+before, so that no rule of Python's or Numba's own (negative indices, widening, floor division) is left in what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.ir as ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+Build = Callable[..., Any]
+
+
+def _int(bits: int) -> ir.IntType:
+    return ir.IntType(bits)
+
+
+def _const(value: ir.Value, number: int) -> ir.Constant:
+    return ir.Constant(value.type, number)
+
+
+def _signed(ty: types.Type) -> bool:
+    return bool(getattr(ty, "signed", False))
+
+
+def _call(b: Any, name: str, args: list[Any], ret: Any = None) -> Any:
+    """Call an LLVM intrinsic or a C function."""
+    fnty = ir.FunctionType(ret or args[0].type, [a.type for a in args])
+    return b.call(cgutils.get_or_insert_function(b.module, fnty, name), args)
+
+
+def _suffix(value: ir.Value) -> str:
+    ty = value.type
+    if isinstance(ty, ir.FloatType):
+        return "f32"
+    if isinstance(ty, ir.DoubleType):
+        return "f64"
+    return f"i{ty.width}"
+
+
+def _llvm(b: Any, name: str, *args: Any) -> Any:
+    return _call(b, f"llvm.{name}.{_suffix(args[0])}", list(args))
+
+
+def unary(build: Build, result: types.Type | None = None) -> Any:
+    """Make an operation of one operand; `build(builder, type, x)` writes it."""
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def operation(_typing: Any, x: Any) -> Any:
+        x = types.unliteral(x)
+
+        def codegen(_context: Any, b: Any, sig: Any, args: Any) -> Any:
+            return build(b, sig.args[0], args[0])
+
+        return (result or x)(x), codegen
+
+    return operation
+
+
+def binary(build: Build, result: types.Type | None = None) -> Any:
+    """Make an operation of two operands of one type; `build(builder, type, x, y)` writes it."""
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def operation(_typing: Any, x: Any, y: Any) -> Any:
+        x = types.unliteral(x)
+
+        def codegen(_context: Any, b: Any, sig: Any, args: Any) -> Any:
+            return build(b, sig.args[0], args[0], args[1])
+
+        return (result or x)(x, x), codegen
+
+    return operation
+
+
+# --- integer division: the divisor is known not to be zero ----------------------------------------------------------------
+
+
+def _div(b: Any, ty: Any, x: Any, y: Any) -> Any:
+    return b.sdiv(x, y) if _signed(ty) else b.udiv(x, y)
+
+
+def _rem(b: Any, ty: Any, x: Any, y: Any) -> Any:
+    if not _signed(ty):
+        return b.urem(x, y)
+    safe = b.select(b.icmp_signed("==", y, _const(y, -1)), _const(y, 1), y)  # typemin % -1 traps in hardware
+    return b.srem(x, safe)
+
+
+def _mod(b: Any, ty: Any, x: Any, y: Any) -> Any:
+    r = _rem(b, ty, x, y)
+    if not _signed(ty):
+        return r
+    differ = b.icmp_signed("<", b.xor(r, y), _const(r, 0))
+    adjust = b.and_(differ, b.icmp_signed("!=", r, _const(r, 0)))
+    return b.select(adjust, b.add(r, y), r)
+
+
+def _fld(b: Any, ty: Any, x: Any, y: Any) -> Any:
+    q = _div(b, ty, x, y)
+    if not _signed(ty):
+        return q
+    r = b.sub(x, b.mul(q, y))
+    down = b.and_(b.icmp_signed("!=", r, _const(r, 0)), b.icmp_signed("<", b.xor(x, y), _const(r, 0)))
+    return b.select(down, b.sub(q, _const(q, 1)), q)
+
+
+def _cld(b: Any, ty: Any, x: Any, y: Any) -> Any:
+    q = _div(b, ty, x, y)
+    r = b.sub(x, b.mul(q, y))
+    some = b.icmp_unsigned("!=", r, _const(r, 0))
+    up = b.and_(some, b.icmp_signed(">=", b.xor(x, y), _const(r, 0))) if _signed(ty) else some
+    return b.select(up, b.add(q, _const(q, 1)), q)
+
+
+div, rem, mod, fld, cld = (binary(f) for f in (_div, _rem, _mod, _fld, _cld))
+udiv = binary(lambda b, _, x, y: b.udiv(x, y))
+urem = binary(lambda b, _, x, y: b.urem(x, y))
+
+# --- float division and remainder -------------------------------------------------------------------------------------------
+
+
+def _frem(b: Any, _ty: Any, x: Any, y: Any) -> Any:
+    return b.frem(x, y)
+
+
+def _fmod(b: Any, _ty: Any, x: Any, y: Any) -> Any:
+    """`mod(x, y)`: the sign of y."""
+    r = b.frem(x, y)
+    zero = _const_float(r, 0.0)
+    differ = b.xor(b.fcmp_ordered(">", r, zero), b.fcmp_ordered(">", y, zero))
+    moved = b.select(differ, b.fadd(r, y), r)
+    return b.select(b.fcmp_ordered("==", r, zero), _llvm(b, "copysign", r, y), moved)
+
+
+def _const_float(like: ir.Value, number: float) -> ir.Constant:
+    return ir.Constant(like.type, number)
+
+
+def _rounded_quotient(how: str) -> Build:
+    def build(b: Any, ty: Any, x: Any, y: Any) -> Any:
+        r = _fmod(b, ty, x, y) if how == "floor" else b.frem(x, y)
+        if how == "ceil":
+            r = b.fneg(_fmod(b, ty, b.fneg(x), y))
+        return _llvm(b, "rint", b.fdiv(b.fsub(x, r), y))
+
+    return build
+
+
+frem, fmod = binary(_frem), binary(_fmod)
+fdivtrunc, fdivfloor, fdivceil = (binary(_rounded_quotient(h)) for h in ("trunc", "floor", "ceil"))
+
+# --- bits -------------------------------------------------------------------------------------------------------------
+
+
+def _shift(op: str) -> Build:
+    """A shift by a count of any size: beyond the width all bits are gone (or all are the sign)."""
+
+    def build(b: Any, ty: Any, x: Any, n: Any) -> Any:
+        bits = x.type.width
+        big = b.icmp_unsigned(">=", n, _const(n, bits))
+        arithmetic = op == "shr" and _signed(ty)
+        if arithmetic:
+            n = b.select(big, _const(n, bits - 1), n)
+        count = b.trunc(n, x.type) if bits < 64 else n
+        if arithmetic:
+            return b.ashr(x, count)
+        shifted = b.shl(x, count) if op == "shl" else b.lshr(x, count)
+        return b.select(big, _const(x, 0), shifted)
+
+    return build
+
+
+def _shift_by(build: Build, count: types.Type) -> Any:
+    @intrinsic  # type: ignore[untyped-decorator]
+    def operation(_typing: Any, x: Any, n: Any) -> Any:
+        x = types.unliteral(x)
+
+        def codegen(_context: Any, b: Any, sig: Any, args: Any) -> Any:
+            return build(b, sig.args[0], args[0], args[1])
+
+        return x(x, count), codegen
+
+    return operation
+
+
+def _any_shift(op: str) -> Build:
+    """A shift by a signed count: a negative one goes the other way."""
+    back = {"shl": "shr", "shr": "shl", "ushr": "shl"}[op]
+
+    def build(b: Any, ty: Any, x: Any, n: Any) -> Any:
+        negative = b.icmp_signed("<", n, _const(n, 0))
+        there, here = _shift(op)(b, ty, x, n), _shift(back)(b, ty, x, b.neg(n))
+        return b.select(negative, here, there)
+
+    return build
+
+
+shl, shr, ushr = (_shift_by(_shift(op), types.uint64) for op in ("shl", "shr", "ushr"))
+shl_any, shr_any, ushr_any = (_shift_by(_any_shift(op), types.int64) for op in ("shl", "shr", "ushr"))
+ctpop = unary(lambda b, _, x: _llvm(b, "ctpop", x))
+ctlz = unary(lambda b, _, x: _call(b, f"llvm.ctlz.{_suffix(x)}", [x, ir.Constant(_int(1), 0)]))
+cttz = unary(lambda b, _, x: _call(b, f"llvm.cttz.{_suffix(x)}", [x, ir.Constant(_int(1), 0)]))
+bitnot = unary(lambda b, _, x: b.not_(x))
+outside = binary(lambda b, _, i, n: b.icmp_unsigned(">=", b.sub(i, _const(i, 1)), n), types.boolean)
+
+# --- comparison and selection -----------------------------------------------------------------------------------------
+
+
+def _egal(b: Any, _ty: Any, x: Any, y: Any) -> Any:
+    """`===`: the same bits."""
+    if isinstance(x.type, ir.IntType):
+        return b.icmp_unsigned("==", x, y)
+    bits = _int(32 if isinstance(x.type, ir.FloatType) else 64)
+    return b.icmp_unsigned("==", b.bitcast(x, bits), b.bitcast(y, bits))
+
+
+def _isless(b: Any, _ty: Any, x: Any, y: Any) -> Any:
+    """`isless` of floats: -0.0 before 0.0, NaN last."""
+    bits = _int(32 if isinstance(x.type, ir.FloatType) else 64)
+    i, j = b.bitcast(x, bits), b.bitcast(y, bits)
+    mask = ir.Constant(bits, (1 << (bits.width - 1)) - 1)
+    shift = ir.Constant(bits, bits.width - 1)
+
+    def ordered(v: Any) -> Any:
+        return b.xor(v, b.and_(b.ashr(v, shift), mask))
+
+    less = b.icmp_signed("<", ordered(i), ordered(j))
+    nan_x, nan_y = b.fcmp_unordered("uno", x, x), b.fcmp_unordered("uno", y, y)
+    return b.and_(b.not_(nan_x), b.or_(nan_y, less))
+
+
+egal = binary(_egal, types.boolean)
+isless = binary(_isless, types.boolean)
+
+
+def _exact(op: str) -> Any:
+    """Compare an Int64 or UInt64 with a Float64 by value, without rounding the integer."""
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def operation(_typing: Any, x: Any, y: Any) -> Any:
+        x = types.unliteral(x)
+
+        def codegen(_context: Any, b: Any, sig: Any, args: Any) -> Any:
+            i, f = args
+            signed = _signed(sig.args[0])
+            near = b.sitofp(i, f.type) if signed else b.uitofp(i, f.type)
+            name = "llvm.fptosi.sat.i64.f64" if signed else "llvm.fptoui.sat.i64.f64"
+            whole = _call(b, name, [f], i.type)
+            # equal as floats: then f is whole (or 2^63, 2^64, above every integer) and the integers decide
+            top = ir.Constant(f.type, 2.0**63 if signed else 2.0**64)
+            above = b.fcmp_ordered(">=", f, top)
+            compare = b.icmp_signed if signed else b.icmp_unsigned
+            tie = {
+                "eq": b.and_(b.not_(above), compare("==", i, whole)),
+                "ne": b.or_(above, compare("!=", i, whole)),
+                "lt": b.or_(above, compare("<", i, whole)),
+                "le": b.or_(above, compare("<=", i, whole)),
+                "gt": b.and_(b.not_(above), compare(">", i, whole)),
+                "ge": b.and_(b.not_(above), compare(">=", i, whole)),
+            }[op]
+            if op == "ne":
+                plain = b.fcmp_unordered("!=", near, f)
+            else:
+                plain = b.fcmp_ordered({"eq": "==", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}[op], near, f)
+            return b.select(b.fcmp_ordered("==", near, f), tie, plain)
+
+        return types.boolean(x, types.float64), codegen
+
+    return operation
+
+
+eq_exact, ne_exact, lt_exact, le_exact, gt_exact, ge_exact = (_exact(o) for o in ("eq", "ne", "lt", "le", "gt", "ge"))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def select(_typing: Any, cond: Any, x: Any, y: Any) -> Any:
+    """`cond ? x : y` with both computed."""
+    x = types.unliteral(x)
+
+    def codegen(_context: Any, b: Any, _sig: Any, args: Any) -> Any:
+        return b.select(args[0], args[1], args[2])
+
+    return x(types.boolean, x, x), codegen
+
+
+def _extreme(name: str) -> Build:
+    def build(b: Any, ty: Any, x: Any, y: Any) -> Any:
+        if not isinstance(x.type, ir.IntType):
+            return _llvm(b, "minimum" if name == "min" else "maximum", x, y)
+        compare = b.icmp_signed if _signed(ty) else b.icmp_unsigned
+        return b.select(compare("<" if name == "min" else ">", x, y), x, y)
+
+    return build
+
+
+least, greatest = binary(_extreme("min")), binary(_extreme("max"))
+
+# --- conversion -------------------------------------------------------------------------------------------------------
+
+
+def _sizes(ty: types.Type) -> Any:
+    """Return the LLVM type of a primitive value."""
+    return {
+        types.boolean: _int(1), types.int8: _int(8), types.int16: _int(16), types.int32: _int(32), types.int64: _int(64),
+        types.uint8: _int(8), types.uint16: _int(16), types.uint32: _int(32), types.uint64: _int(64),
+        types.float32: ir.FloatType(), types.float64: ir.DoubleType(),
+    }[ty]  # fmt: skip
+
+
+def _cast(b: Any, of: types.Type, to: types.Type, x: Any) -> Any:
+    target = _sizes(to)
+    if isinstance(of, types.Float):
+        if isinstance(to, types.Float):
+            return x if of == to else b.fpext(x, target) if to.bitwidth > of.bitwidth else b.fptrunc(x, target)
+        convert = "fptosi" if _signed(to) else "fptoui"
+        return _call(b, f"llvm.{convert}.sat.i{target.width}.{_suffix(x)}", [x], target)
+    if isinstance(to, types.Float):
+        return b.sitofp(x, target) if _signed(of) else b.uitofp(x, target)
+    if target.width == x.type.width:
+        return x
+    if target.width < x.type.width:
+        return b.trunc(x, target)
+    return b.sext(x, target) if _signed(of) else b.zext(x, target)
+
+
+def _conversion(to: types.Type) -> Any:
+    @intrinsic  # type: ignore[untyped-decorator]
+    def operation(_typing: Any, x: Any) -> Any:
+        x = types.unliteral(x)
+
+        def codegen(_context: Any, b: Any, sig: Any, args: Any) -> Any:
+            return _cast(b, sig.args[0], to, args[0])
+
+        return to(x), codegen
+
+    return operation
+
+
+#: `to_float32(x)` and its like: conversion without a check; float to integer rounds to zero and saturates.
+NUMERIC = (types.int8, types.int16, types.int32, types.int64, types.uint8, types.uint16, types.uint32, types.uint64,
+           types.float32, types.float64)  # fmt: skip
+CONVERSIONS = {str(ty): _conversion(ty) for ty in NUMERIC}
+
+
+def _reinterpretation(to: types.Type) -> Any:
+    @intrinsic  # type: ignore[untyped-decorator]
+    def operation(_typing: Any, x: Any) -> Any:
+        x = types.unliteral(x)
+
+        def codegen(_context: Any, b: Any, _sig: Any, args: Any) -> Any:
+            target = _sizes(to)
+            return args[0] if args[0].type == target else b.bitcast(args[0], target)
+
+        return to(x), codegen
+
+    return operation
+
+
+REINTERPRETATIONS = {str(ty): _reinterpretation(ty) for ty in NUMERIC}
+
+# --- floating point ---------------------------------------------------------------------------------------------------
+
+
+def _abs(b: Any, _ty: Any, x: Any) -> Any:
+    if not isinstance(x.type, ir.IntType):
+        return _llvm(b, "fabs", x)
+    return b.select(b.icmp_signed("<", x, _const(x, 0)), b.sub(_const(x, 0), x), x)
+
+
+def _signbit(b: Any, _ty: Any, x: Any) -> Any:
+    bits = _int(32 if isinstance(x.type, ir.FloatType) else 64)
+    return b.icmp_signed("<", b.bitcast(x, bits), ir.Constant(bits, 0))
+
+
+absolute = unary(_abs)
+signbit = unary(_signbit, types.boolean)
+copysign = binary(lambda b, _, x, y: _llvm(b, "copysign", x, y))
+fdiv = binary(lambda b, _, x, y: b.fdiv(x, y))
+fneg = unary(lambda b, _, x: b.fneg(x))
+
+
+def _ternary(build: Build) -> Any:
+    @intrinsic  # type: ignore[untyped-decorator]
+    def operation(_typing: Any, x: Any, y: Any, z: Any) -> Any:
+        x = types.unliteral(x)
+
+        def codegen(_context: Any, b: Any, _sig: Any, args: Any) -> Any:
+            return build(b, *args)
+
+        return x(x, x, x), codegen
+
+    return operation
+
+
+fma = _ternary(lambda b, x, y, z: _llvm(b, "fma", x, y, z))
+muladd = _ternary(lambda b, x, y, z: _llvm(b, "fmuladd", x, y, z))
+
+sqrt, floor, ceil, trunc, rint = (
+    unary(lambda b, _, x, name=name: _llvm(b, name, x)) for name in ("sqrt", "floor", "ceil", "trunc", "rint")
+)
+
+
+def _libm(name: str) -> Build:
+    """Call the C library's function for the operand's type; these are what Julia's results are compared with."""
+
+    def build(b: Any, _ty: Any, *args: Any) -> Any:
+        suffix = "f" if isinstance(args[0].type, ir.FloatType) else ""
+        return _call(b, name + suffix, list(args))
+
+    return build
+
+
+#: Functions that LLVM knows, so that it can fold and vectorise them.
+_LLVM_MATH = ("exp", "exp2", "log", "log2", "log10", "sin", "cos")
+_C_MATH = ("cbrt", "exp10", "expm1", "log1p", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh",
+           "atanh")  # fmt: skip
+MATH = {name: unary(lambda b, _, x, name=name: _llvm(b, name, x)) for name in _LLVM_MATH} | {
+    name: unary(_libm(name)) for name in _C_MATH
+}
+atan2, hypot, power = (binary(_libm(name)) for name in ("atan2", "hypot", "pow"))
+
+
+def _ipow(b: Any, _ty: Any, x: Any, n: Any) -> Any:
+    """`x ^ n` of integers by repeated squaring, wrapping; a negative n is only met with x = 1 or -1."""
+    entry = b.basic_block
+    loop, done = b.append_basic_block("ipow"), b.append_basic_block("ipow.done")
+    count = b.select(b.icmp_signed("<", n, _const(n, 0)), b.neg(n), n)
+    b.branch(loop)
+    b.position_at_end(loop)
+    result, base, left = b.phi(x.type), b.phi(x.type), b.phi(n.type)
+    odd = b.trunc(left, _int(1))
+    result_next = b.select(odd, b.mul(result, base), result)
+    base_next, left_next = b.mul(base, base), b.lshr(left, _const(left, 1))
+    for phi, start, following in ((result, _const(x, 1), result_next), (base, x, base_next), (left, count, left_next)):
+        phi.add_incoming(start, entry)
+        phi.add_incoming(following, loop)
+    b.cbranch(b.icmp_unsigned("!=", left_next, _const(left, 0)), loop, done)
+    b.position_at_end(done)
+    return result_next
+
+
+ipow = _shift_by(_ipow, types.int64)
+
+
+def _in_pi(name: str) -> Build:
+    """`sinpi` and `cospi`: the argument is reduced exactly before it is multiplied."""
+
+    def build(b: Any, _ty: Any, x: Any) -> Any:
+        two = ir.Constant(x.type, 2.0)
+        reduced = b.fsub(x, b.fmul(two, _llvm(b, "rint", b.fdiv(x, two))))
+        wide = reduced if isinstance(x.type, ir.DoubleType) else b.fpext(reduced, ir.DoubleType())
+        result = _llvm(b, name, b.fmul(wide, ir.Constant(ir.DoubleType(), 3.141592653589793)))
+        return result if isinstance(x.type, ir.DoubleType) else b.fptrunc(result, x.type)
+
+    return build
+
+
+sinpi, cospi = unary(_in_pi("sin")), unary(_in_pi("cos"))
