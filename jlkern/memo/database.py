@@ -122,6 +122,7 @@ class Database:
         connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         self._inode = _inode(self.path)
         try:
+            _is_ours(connection)
             # WAL lets readers go on while one writes; where it does not work (network file systems), nothing changes.
             with suppress(sqlite3.OperationalError):
                 connection.execute("PRAGMA journal_mode=WAL")
@@ -150,13 +151,20 @@ class Database:
         self._connection = _copy_to_memory(path)
 
 
-def _prepare(connection: sqlite3.Connection) -> sqlite3.Connection:
+def _is_ours(connection: sqlite3.Connection) -> bool:
+    """Tell whether the schema is there (or the database empty); raise when it is another program's."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if (version, application) == (SCHEMA_VERSION, APPLICATION_ID):
-        return connection
+        return True
     if (version, application) != (0, 0):
         raise _not_ours(f"it has schema {version} of application {application:#x}")
+    return False
+
+
+def _prepare(connection: sqlite3.Connection) -> sqlite3.Connection:
+    if _is_ours(connection):
+        return connection
     connection.execute("BEGIN IMMEDIATE")
     for statement in SCHEMA.split(";"):
         connection.execute(statement)
