@@ -90,7 +90,7 @@ def tune(target: str, signature: tuple[str, ...]) -> None:
         module = importlib.import_module(module_name)
     except ImportError as problem:
         raise click.ClickException(f"cannot import {module_name}: {problem}") from problem
-    chosen: Kernel[Any] | types.ModuleType = module
+    chosen: Kernel[...] | types.ModuleType = module
     if kernel_name:
         found = getattr(module, kernel_name, None)
         if not isinstance(found, Kernel):

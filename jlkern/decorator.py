@@ -200,7 +200,7 @@ def from_source(
     return _from_text(text, origin, options, caller.get("__name__", "__main__"))
 
 
-def _decorate(function: Any, source: str | Path | None, options: Options) -> Kernel[Any]:
+def _decorate(function: Any, source: str | Path | None, options: Options) -> Kernel[...]:
     if isinstance(function, (staticmethod, classmethod)):
         raise SignatureError("put @staticmethod above @jlkern.kernel, not below it; a kernel cannot be a class method")
     if isinstance(function, Kernel):
@@ -232,7 +232,7 @@ def _declared(
     function: types.FunctionType | None,
     qualname: str,
     module: str,
-) -> Kernel[Any]:
+) -> Kernel[...]:
     from jlkern.source import load_source
 
     title = qualname.rpartition(".")[2]
@@ -254,7 +254,7 @@ def _again(
     doc: str | None,
     qualname: str,
     module: str,
-) -> Kernel[Any]:
+) -> Kernel[...]:
     """Make a pickled kernel anew that has no name to be found by."""
     kinds = list(inspect._ParameterKind)
     listed = [inspect.Parameter(name, kinds[kind], default=default) for name, kind, default in signature]
@@ -265,7 +265,7 @@ def _again(
     return made
 
 
-def _from_text(text: str, origin: Origin, options: Options, module: str) -> Kernel[Any]:
+def _from_text(text: str, origin: Origin, options: Options, module: str) -> Kernel[...]:
     from jlkern.source import load_source
 
     space = space_of(options)

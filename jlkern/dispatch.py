@@ -38,13 +38,13 @@ class Dispatcher:
         self.kinds: tuple[str, ...] | None = None
         self.key: Callable[..., Hashable] | None = None
 
-    def miss(self, kernel: Kernel[Any], args: tuple[Any, ...], ndrange: Any, config: Any) -> None:
+    def miss(self, kernel: Kernel[...], args: tuple[Any, ...], ndrange: Any, config: Any) -> None:
         """Make a call that the table does not know, and enter it."""
         plan, lasting = self.runtime.call(args, ndrange, config)
         if ndrange is None and config is None and lasting:
             self.enter(kernel, args, plan)
 
-    def enter(self, kernel: Kernel[Any], args: tuple[Any, ...], plan: Plan) -> None:
+    def enter(self, kernel: Kernel[...], args: tuple[Any, ...], plan: Plan) -> None:
         """Enter a plan into the table; the first one decides the form of the generated function."""
         kinds = kinds_of(plan.signature)
         with self.guard:

@@ -40,7 +40,7 @@ class Precompiled:
 
 
 def precompile(
-    kernel: Kernel[Any] | types.ModuleType,
+    kernel: Kernel[...] | types.ModuleType,
     *signatures: Spec,
     tune: bool = False,
     make_args: Callable[[], Sequence[Any]] | None = None,
@@ -96,7 +96,7 @@ def precompile(
     return [_compile(kernel, args) for args in made]
 
 
-def arguments(kernel: Kernel[Any], spec: Spec, fill: bool = False) -> tuple[Any, ...]:
+def arguments(kernel: Kernel[...], spec: Spec, fill: bool = False) -> tuple[Any, ...]:
     """Return arguments of the described types; without `fill` the arrays' content is undefined and costs no memory.
 
     Raises
@@ -140,7 +140,7 @@ def _fill(array: np.ndarray[Any, Any]) -> None:
         array[...] = 1
 
 
-def _compile(kernel: Kernel[Any], args: tuple[Any, ...]) -> Precompiled:
+def _compile(kernel: Kernel[...], args: tuple[Any, ...]) -> Precompiled:
     """Compile what a call with these arguments launches: the known configuration, else the default."""
     runtime = kernel._runtime
     start = time.perf_counter()
@@ -159,7 +159,7 @@ def _compile(kernel: Kernel[Any], args: tuple[Any, ...]) -> Precompiled:
 # --- tuning apart ---------------------------------------------------------------------------------------------------
 
 
-def _tune_apart(kernel: Kernel[Any], spec: Spec) -> None:
+def _tune_apart(kernel: Kernel[...], spec: Spec) -> None:
     """Tune in a process of its own, which shares the memo; where there is no memo on disk, in this one."""
     import os
     import pickle
@@ -218,7 +218,7 @@ def _portable(problem: Exception) -> Exception:
     return problem
 
 
-def _tune_here(kernel: Kernel[Any], spec: Spec) -> None:
+def _tune_here(kernel: Kernel[...], spec: Spec) -> None:
     args = arguments(kernel, spec, fill=True)
     runtime = kernel._runtime
     engine, signature = runtime.validate(args)
