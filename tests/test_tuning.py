@@ -92,9 +92,8 @@ class FakeEngine(Engine):
 
 
 @pytest.fixture(autouse=True)
-def _locks(tmp_path):
-    with knobs.scope(lock_dir=tmp_path):
-        yield
+def _locks(tmp_path, monkeypatch):
+    monkeypatch.setenv("JLKERN_LOCK_DIR", str(tmp_path))
 
 
 def add_one(params, y, x):
@@ -683,3 +682,74 @@ def test_nothing_is_printed_and_trials_are_logged(capfd, caplog):
     assert capfd.readouterr() == ("", "")
     trials = [r for r in caplog.records if getattr(r, "event", "") == "trial"]
     assert {str(r.facts["config"]) for r in trials} == {f"block={b}" for b in COSTS}
+
+
+# --- progress and the device lock -------------------------------------------------------------------------------------
+
+
+def test_progress_is_on_stderr_only_when_wanted_and_only_after_a_while(capfd, monkeypatch):
+    from jlkern.tuning import progress
+
+    def shown(**settings) -> str:
+        tune(make_task(FakeEngine(add_one, cost_by_block), **settings))
+        out, err = capfd.readouterr()
+        assert out == ""
+        return err
+
+    assert shown() == ""  # stderr is no terminal
+    assert shown(progress=True) == ""  # too quick to be worth it
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    assert "tuning kernel" in shown(progress=True)
+    assert shown(progress=False) == "" == shown()
+    with knobs.scope(progress=True):
+        assert "best" in shown()
+
+
+def test_the_device_lock_excludes_threads_and_gives_up_politely(tmp_path):
+    from jlkern.tuning.lock import lock_path, measuring
+
+    device = Device("cpu", 0, "x")
+    inside, most = [], []
+
+    def work():
+        with measuring(device):
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(0.005)
+            inside.pop()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert max(most) == 1 and lock_path(device).parent == tmp_path
+    with measuring(device):
+        thread = threading.Thread(target=lambda: most.append(lock_path(Device("cuda", 1, "")).name))
+        thread.start()
+        thread.join()
+        waited = []
+
+        def impatient():
+            with measuring(device, patience=0.02) as seconds:
+                waited.append(seconds)
+
+        thread = threading.Thread(target=impatient)
+        thread.start()
+        thread.join()
+    assert most[-1] == "jlkern-cuda-1.lock" and waited[0] >= 0.02
+
+
+def test_a_lock_file_that_can_not_be_made_locks_nothing(tmp_path):
+    from jlkern.tuning.lock import measuring
+
+    (tmp_path / "file").write_text("")
+    with knobs.scope(lock_dir=tmp_path / "file"), measuring(Device("cpu", 0, "x")):
+        pass
+
+
+def test_waiting_for_the_device_is_not_this_runs_time():
+    clock = run_module.Clock(10.0)
+    clock.waited = 5.0
+    clock.start -= 12.0
+    assert not clock.over() and clock.over(0.65)

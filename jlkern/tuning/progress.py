@@ -56,12 +56,14 @@ class Progress:
 
         columns = (TextColumn("tuning {task.description}"), BarColumn(), MofNCompleteColumn())
         tail = (TextColumn("best {task.fields[best]}"), TimeElapsedColumn())
+        console = Console(stderr=True)
         # Other output of the process stays where it goes: redirection would take it over.
         self._bar = Bar(
             *columns,
             *tail,
-            console=Console(stderr=True),
-            transient=True,
+            console=console,
+            # Where nothing can be taken back, one line at the end has to do.
+            transient=console.is_terminal,
             redirect_stdout=False,
             redirect_stderr=False,
             auto_refresh=False,
