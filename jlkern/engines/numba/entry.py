@@ -77,7 +77,9 @@ def _packing(signature: Signature, written: tuple[bool, ...], place: Layout, dim
             lines.append(f"store(block, {entry.first}, {address}(a{k}))")
             lines += [f"store(block, {at}, a{k}.shape[{d}])" for d, at in enumerate(entry.sizes)]
             if arg.layout == "S":
-                lines += [f"store(block, {at}, a{k}.strides[{d}] // a{k}.itemsize)" for d, at in enumerate(entry.strides)]
+                lines += [
+                    f"store(block, {at}, a{k}.strides[{d}] // a{k}.itemsize)" for d, at in enumerate(entry.strides)
+                ]
         elif entry is not None:
             leaves = _scalar_leaves(arg, f"a{k}")
             lines += [f"store(block, {at}, bits_of({leaf}))" for at, leaf in zip(entry, leaves, strict=True)]
@@ -101,7 +103,12 @@ def _made(kind: str, signature: Signature, written: tuple[bool, ...], place: Lay
     names = [f"a{k}" for k in runtime_arguments(signature)]
     extra = ["block_address"] if kind == "pack" else []
     block = "pointer_int64(block_address)" if kind == "pack" else f"stack_int64({place.length})"
-    body = ["plan_ = pointer_int64(plan)", f"block = {block}", *_packing(signature, written, place, dims), _BODIES[kind]]
+    body = [
+        "plan_ = pointer_int64(plan)",
+        f"block = {block}",
+        *_packing(signature, written, place, dims),
+        _BODIES[kind],
+    ]
     source = f"def entry({', '.join(['plan', *extra, *names])}):\n" + "".join(f"    {line}\n" for line in body)
     scope = dict(namespace())
     if kind == "parallel":
@@ -119,22 +126,16 @@ def entry(kind: str, signature: Signature, written: tuple[bool, ...], place: Lay
     """
     with _compiling:
         made = _made(kind, signature, written, place, dims)
+        address = _dtype("int64")
         types = [_numba_type(signature[k]) for k in runtime_arguments(signature)]
-        first = (_INT64(), _INT64()) if kind == "pack" else (_INT64(),)
-        made.compile((*first, *types))  # type: ignore[attr-defined]
+        made.compile((*[address] * (2 if kind == "pack" else 1), *types))  # type: ignore[attr-defined]
     return made
 
 
-def _INT64() -> Any:
-    import numba
-
-    return numba.int64
-
-
 def _numba_type(arg: ArgType) -> Any:
-    import numba
-    from numba.core import types
+    import numba.core.types
 
+    types: Any = numba.core.types
     if isinstance(arg, ArrayArg):
         layout = "C" if arg.ndim <= 1 and arg.layout == "F" else {"F": "F", "C": "C", "S": "A"}[arg.layout]
         return types.Array(_dtype(arg.dtype), arg.ndim, layout)
@@ -143,7 +144,7 @@ def _numba_type(arg: ArgType) -> Any:
         if items and all(item == items[0] for item in items):
             return types.UniTuple(items[0], len(items))
         return types.Tuple(items)
-    assert isinstance(arg, ScalarArg) and numba
+    assert isinstance(arg, ScalarArg)
     return _dtype(arg.dtype)
 
 

@@ -19,9 +19,9 @@ from jlkern.engines.base import CompileRequest, Launcher
 from jlkern.engines.numba import threads
 from jlkern.engines.numba.emit.block import Layout
 from jlkern.engines.numba.emit.cpu import DIVERGED
+from jlkern.engines.numba.emit.regions import walk
 from jlkern.engines.numba.entry import Plan, entry, make_plan, runtime_arguments
 from jlkern.engines.numba.lower.simt import Check, Kernel, Site
-from jlkern.engines.numba.emit.regions import walk
 from jlkern.engines.numba.namespace import namespace
 from jlkern.errors import CompileError, KernelError
 
@@ -62,7 +62,9 @@ def compile_chunk(text: str, name: str) -> Code:
     except (NumbaError, SyntaxError, RecursionError, ValueError, TypeError, RuntimeError) as error:
         linecache.cache.pop(filename, None)
         first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise CompileError(f"`{name}`: the generated code does not compile ({first}); please report this kernel") from error
+        raise CompileError(
+            f"`{name}`: the generated code does not compile ({first}); please report this kernel"
+        ) from error
     code = Code(function.address, function)
     with _lock:
         _codes[text] = code
@@ -74,14 +76,16 @@ def compile_chunk(text: str, name: str) -> Code:
 class NumbaLauncher(Launcher):
     """A kernel compiled for one configuration and signature."""
 
-    def __init__(self, request: CompileRequest, kernel: Kernel, text: str, code: Code, place: Layout, cost: float) -> None:
+    def __init__(
+        self, request: CompileRequest, kernel: Kernel, text: str, code: Code, place: Layout, cost: float
+    ) -> None:
         self.request = request
         self.text = text
         self._kernel = kernel
         self._code = code
         self._place = place
         self._cost = cost
-        self._written = tuple(p.name in request.written for p in request.source.parameters)
+        self._written = tuple(name in request.written for name in request.source.names)
         self._runtime = runtime_arguments(request.signature)
         forced = dict(request.schedule).get("threads")
         self._threads = {"one": False, "all": True}.get(str(forced))
@@ -130,7 +134,9 @@ class NumbaLauncher(Launcher):
             run: Any = threads.parallel() if kind == "parallel" else threads.pooled
             made: Any = partial(run, plan.code, int(block.ctypes.data), errors_at, plan.groups, plan.threads)
         else:
-            made = partial(threads.serial(kind == "nogil"), plan.code, int(block.ctypes.data), errors_at, 0, plan.groups)
+            made = partial(
+                threads.serial(kind == "nogil"), plan.code, int(block.ctypes.data), errors_at, 0, plan.groups
+            )
         made.plan, made.block, made.args_kept, made.code = plan, block, args, self._code
         return made  # type: ignore[no-any-return]
 
@@ -143,7 +149,7 @@ class NumbaLauncher(Launcher):
         bound: Any = self.bind(ndrange, args)
         plan: Plan = bound.plan
         if bound.func is threads.serial(True) or bound.func is threads.serial(False):
-            many = partial(threads.repeated(), *bound.args[:3], plan.groups)
+            many: Any = partial(threads.repeated(), *bound.args[:3], plan.groups)
 
             def sample(times: int) -> float:
                 start = time.perf_counter()

@@ -1,8 +1,8 @@
 """Running work-groups on all cores, whatever threading layer Numba has in this process.
 
-Numba's OpenMP and TBB layers take concurrent calls and cost a few microseconds; they are used as they are. The workqueue
-layer aborts the process on concurrent calls, and OpenMP does on any call in a forked child: there, a pool of Python threads
-runs compiled code without the GIL.
+Numba's OpenMP and TBB layers take concurrent calls and cost a few microseconds; they are used as they are. The
+workqueue layer aborts the process on concurrent calls, and OpenMP does on any call in a forked child: there, a pool of
+Python threads runs compiled code without the GIL.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 @cache
 def layer() -> str:
-    """Return the name of Numba's threading layer in this process, starting it if nobody has: "omp", "tbb", "workqueue"."""
+    """Return the name of Numba's threading layer, starting it if nobody has: "omp", "tbb" or "workqueue"."""
     import numba
     from numba.np.ufunc.parallel import _launch_threads
 
@@ -55,7 +55,7 @@ def count() -> int:
     import numba
 
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(numba.get_num_threads(), available, _quota()))
+    return max(1, min(int(numba.get_num_threads()), available, _quota()))
 
 
 @cache
@@ -150,9 +150,7 @@ def pooled(code: int, block: int, errors: int, groups: int, threads: int) -> int
         pool = _pool[0]
     chunks = min(groups, threads)
     cuts = [c * groups // chunks for c in range(chunks + 1)]
-    jobs = [
-        pool.submit(run, code, block, errors + c * SLOTS * 8, cuts[c], cuts[c + 1]) for c in range(1, chunks)
-    ]
+    jobs = [pool.submit(run, code, block, errors + c * SLOTS * 8, cuts[c], cuts[c + 1]) for c in range(1, chunks)]
     statuses = [run(code, block, errors, cuts[0], cuts[1]), *(job.result() for job in jobs)]
     for c, status in enumerate(statuses):
         if status:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -129,7 +130,7 @@ def _check_memory(kernel: Kernel, made: Plan | None) -> None:
         )
 
 
-# --- the start of a chunk -----------------------------------------------------------------------------------------------
+# --- the start of a chunk ---
 
 
 def _arguments(w: _Writer) -> None:
@@ -160,7 +161,7 @@ def _strides(w: _Writer, param: ParamArray, entry: ArraySlots) -> None:
             w.line(f"_{name}_stride{d} = load(_args, {at})")
         return
     walked = list(dims) if param.layout == "F" else list(reversed(dims))
-    for before, d in zip(walked, walked[1:], strict=False):
+    for before, d in itertools.pairwise(walked):
         scale = f"_{name}_stride{before} * " if before != walked[0] else ""
         w.line(f"_{name}_stride{d} = {scale}_{name}_size{before}")
 
@@ -210,7 +211,7 @@ def _used(lines: list[str]) -> list[str]:
     return kept
 
 
-# --- loops over work-items ----------------------------------------------------------------------------------------------
+# --- loops over work-items ---
 
 
 @contextmanager
@@ -242,7 +243,7 @@ def _kept_start(w: _Writer, made: Plan) -> None:
                 w.line(f"store(_kept_{var.name}, _lane, {literal(0, var.ty)})")
 
 
-# --- the tree of regions ------------------------------------------------------------------------------------------------
+# --- the tree of regions ---
 
 
 def _nodes(w: _Writer, nodes: list[Node]) -> None:
@@ -345,7 +346,7 @@ def _needed_again(made: Plan, names: set[str]) -> list[str]:
     return ordered
 
 
-# --- statements -------------------------------------------------------------------------------------------------------
+# --- statements ---
 
 
 def _statements(w: _Writer, stmts: tuple[Stmt, ...]) -> None:

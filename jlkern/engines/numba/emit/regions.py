@@ -283,7 +283,9 @@ def plan(stmts: tuple[Stmt, ...], undefined: tuple[Var, ...]) -> Plan:
     return Plan(nodes, regions, uniform, again, kept, shared)
 
 
-def _group_loops(nodes: list[Node], path: tuple[int, ...], counter: list[int]) -> Iterator[tuple[GroupFor, tuple[int, ...]]]:
+def _group_loops(
+    nodes: list[Node], path: tuple[int, ...], counter: list[int]
+) -> Iterator[tuple[GroupFor, tuple[int, ...]]]:
     for node in nodes:
         if isinstance(node, GroupFor):
             counter[0] += 1
@@ -343,11 +345,11 @@ def _kept(
         seen.setdefault(var.name, set()).add(-2)
     for region in regions:
         for stmt in walk(region.stmts):
-            var = defined(stmt)
+            own = defined(stmt)
             names = {n for e in expressions(stmt) for n in variables(e)}
-            if var is not None:
-                names.add(var.name)
-                types[var.name] = var
+            if own is not None:
+                names.add(own.name)
+                types[own.name] = own
             for name in names:
                 seen.setdefault(name, set()).add(region.number)
     return {

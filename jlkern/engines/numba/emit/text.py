@@ -26,8 +26,16 @@ def literal(value: int | float | bool, ty: str) -> str:
         return str(bool(value))
     if ty.startswith("float"):
         number = float(value)
-        text = "nan" if math.isnan(number) else ("inf" if number > 0 else "-inf") if math.isinf(number) else repr(number)
-        return text if ty == "float64" and not text.startswith("-") else f"({text})" if ty == "float64" else f"{ty}({text})"
+        text = (
+            "nan" if math.isnan(number) else ("inf" if number > 0 else "-inf") if math.isinf(number) else repr(number)
+        )
+        return (
+            text
+            if ty == "float64" and not text.startswith("-")
+            else f"({text})"
+            if ty == "float64"
+            else f"{ty}({text})"
+        )
     if ty == "int64":
         return str(value) if value >= 0 else f"({value})"
     return f"{ty}({value})"

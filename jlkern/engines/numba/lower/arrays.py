@@ -115,7 +115,9 @@ def _check(cx: Context, array: Array, indices: tuple[Scalar, ...]) -> None:
     size_text = ", ".join(f"{{{count + k}}}" for k in range(len(array.shape)))
     comma = "," if len(array.shape) == 1 else ""
     details = (*(i.expr for i in indices), *(s.expr for s in array.shape))
-    cx.check(bad, "BoundsError", f"`{array.name}[{index_text}]` is out of bounds: the size is ({size_text}{comma})", details)
+    cx.check(
+        bad, "BoundsError", f"`{array.name}[{index_text}]` is out of bounds: the size is ({size_text}{comma})", details
+    )
 
 
 def load_element(cx: Context, array: Array, offset: Expr) -> Value:
@@ -266,7 +268,7 @@ def store_index(cx: Context, obj: Value, args: tuple[Value, ...], value: Value) 
     store_element(cx, obj, address(cx, obj, flat_indices(cx, args)), value)
 
 
-# --- sizes ------------------------------------------------------------------------------------------------------------
+# --- sizes ---
 
 
 def shape_of(cx: Context, value: Value) -> tuple[Scalar, ...]:
@@ -432,7 +434,7 @@ def _setindex(cx: Context, args: tuple[Value, ...]) -> Value:
     return args[0]
 
 
-# --- views ------------------------------------------------------------------------------------------------------------
+# --- views ---
 
 
 def view(cx: Context, array: Value, args: tuple[Value, ...]) -> Value:
@@ -478,7 +480,9 @@ def view(cx: Context, array: Value, args: tuple[Value, ...]) -> Value:
 def _check_range(cx: Context, array: Array, start: Scalar, count: Scalar, step: Expr, size: Scalar) -> None:
     last = cx.op("add", "int64", start.expr,
                  cx.op("mul", "int64", cx.op("sub", "int64", count.expr, ONE), step))  # fmt: skip
-    bad = cx.op("or", "bool", cx.op("outside", "bool", start.expr, size.expr), cx.op("outside", "bool", last, size.expr))
+    bad = cx.op(
+        "or", "bool", cx.op("outside", "bool", start.expr, size.expr), cx.op("outside", "bool", last, size.expr)
+    )
     some = cx.op("gt", "bool", count.expr, Lit(0, "int64"))
     cx.check(cx.op("and", "bool", some, bad), "BoundsError",
              f"a view of `{array.name}` from {{0}} to {{1}} is out of bounds: the size there is {{2}}",
@@ -493,7 +497,7 @@ def _view(cx: Context, args: tuple[Value, ...]) -> Value:
     return view(cx, args[0], parts)
 
 
-# --- memory made in the kernel ----------------------------------------------------------------------------------------
+# --- memory made in the kernel ---
 
 
 def new_array(cx: Context, kind: str, name: str, elem: Prim | ComplexT, dims: tuple[int, ...]) -> Array:

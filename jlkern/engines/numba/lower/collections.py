@@ -7,8 +7,19 @@ from typing import Any
 from jlkern.engines.numba.lower import fold
 from jlkern.engines.numba.lower.arrays import load_index
 from jlkern.engines.numba.lower.context import Context, truth
-from jlkern.engines.numba.lower.numbers import arithmetic, cast, convert, divide, equal, negate, number, unary, zero_like
+from jlkern.engines.numba.lower.numbers import (
+    arithmetic,
+    cast,
+    convert,
+    divide,
+    equal,
+    negate,
+    number,
+    unary,
+    zero_like,
+)
 from jlkern.engines.numba.lower.registry import BUILTINS, arity, builtin, no_method
+from jlkern.engines.numba.lower.simt import Expr
 from jlkern.engines.numba.lower.types import BOOL, INT64, ComplexT, JType, Prim, match, promote
 from jlkern.engines.numba.lower.values import (
     Array,
@@ -28,8 +39,8 @@ from jlkern.engines.numba.lower.values import (
     Text,
     Tuple,
     TypeValue,
-    ValValue,
     Value,
+    ValValue,
     canonical,
     constant,
     from_canonical,
@@ -41,7 +52,7 @@ from jlkern.engines.numba.lower.values import (
 )
 from jlkern.engines.numba.lower.values import Function as FunctionValue
 
-# --- + - * / on everything ----------------------------------------------------------------------------------------------
+# --- + - * / on everything ---
 
 
 def _plain(cx: Context, name: str, a: Value, b: Value) -> Value:
@@ -51,7 +62,7 @@ def _plain(cx: Context, name: str, a: Value, b: Value) -> Value:
         return _cartesian_op(cx, name, a, b)
     if isinstance(a, Static) and isinstance(b, Static) and name == "*":
         return _matrix_product(cx, a, b)
-    if isinstance(a, Array) and a.static is not None or isinstance(b, Array) and b.static is not None:
+    if (isinstance(a, Array) and a.static is not None) or (isinstance(b, Array) and b.static is not None):
         return _plain(cx, name, frozen(cx, a), frozen(cx, b))
     if isinstance(a, Static) and isinstance(b, Static) and name in "+-":
         if a.dims != b.dims:
@@ -211,7 +222,7 @@ def _transpose(cx: Context, args: tuple[Value, ...]) -> Value:
     return Static((columns, rows), tuple(x.items[i + j * rows] for i in range(rows) for j in range(columns)))
 
 
-# --- items ------------------------------------------------------------------------------------------------------------
+# --- items ---
 
 
 def _items(cx: Context, value: Value, name: str) -> tuple[Value, ...]:
@@ -340,12 +351,12 @@ def _in(cx: Context, args: tuple[Value, ...]) -> Value:
             cx.unsupported("`in` of a range with a step, or of a float")
         return truth(cx.op("and", "bool", low.expr, high.expr))
     if isinstance(where, CartesianRange) and isinstance(x, Cartesian):
-        result = constant(True, BOOL)
-        for item, part in zip(x.items, where.ranges, strict=True):
-            inside = _in(cx, (item, part))
+        both = constant(True, BOOL)
+        for coordinate, part in zip(x.items, where.ranges, strict=True):
+            inside = _in(cx, (coordinate, part))
             assert isinstance(inside, Scalar)
-            result = truth(cx.op("and", "bool", result.expr, inside.expr))
-        return result
+            both = truth(cx.op("and", "bool", both.expr, inside.expr))
+        return both
     result = constant(False, BOOL)
     for item in _items(cx, where, "in"):
         result = truth(cx.op("or", "bool", result.expr, equal(cx, x, item).expr))
@@ -468,7 +479,7 @@ def _setindex(cx: Context, args: tuple[Value, ...]) -> Value:
     return Static(value.dims, tuple(items)) if isinstance(value, Static) else Tuple(tuple(items), value.names)
 
 
-# --- ranges -----------------------------------------------------------------------------------------------------------
+# --- ranges ---
 
 
 @builtin(":")
@@ -498,7 +509,7 @@ def _range(cx: Context, args: tuple[Value, ...]) -> Value:
     return _colon(cx, args)
 
 
-# --- types ------------------------------------------------------------------------------------------------------------
+# --- types ---
 
 
 @builtin("typeof")
@@ -575,7 +586,7 @@ def _unit(name: str, unit: bool) -> None:
             return Static(x.dims, tuple(zero_like(cx, v, name, False) for v in x.items))
         if isinstance(x, Cartesian):
             return Cartesian(tuple(int64(int(unit)) for _ in x.items))
-        ty = getattr(x, "type", None)
+        ty: Any = getattr(x, "type", None)
         if isinstance(x, TypeValue) and getattr(ty, "name", "") in ("SVector", "SMatrix"):
             return _static_zero(cx, ty, unit)
         if isinstance(x, TypeValue) and hasattr(ty, "dims"):
@@ -599,7 +610,7 @@ for _name, _is_unit in (("zero", False), ("zeros", False), ("one", True), ("ones
     _unit(_name, _is_unit)
 
 
-# --- functions, selection, errors -----------------------------------------------------------------------------------------
+# --- functions, selection, errors ---
 
 
 @builtin("identity")
@@ -653,7 +664,8 @@ def _fix2(cx: Context, args: tuple[Value, ...]) -> Value:
 
 @builtin("error", "throw", "ArgumentError", "ErrorException", "DomainError", "BoundsError", "AssertionError", "string")
 def _error(cx: Context, args: tuple[Value, ...]) -> Value:
-    text, details = "", []
+    text = ""
+    details: list[Expr] = []
     for arg in args:
         parts: tuple[str | Value, ...] = arg.parts if isinstance(arg, Text) else (arg,)
         for part in parts:
@@ -666,12 +678,5 @@ def _error(cx: Context, args: tuple[Value, ...]) -> Value:
     cx.dead = True
     return Nothing()
 
-
-@builtin("Int", "UInt")
-def _never(cx: Context, args: tuple[Value, ...]) -> Value:
-    raise AssertionError("types are found before built-ins")
-
-
-del BUILTINS["Int"], BUILTINS["UInt"]
 
 __all__ = ["LinearRange", "from_canonical", "frozen"]

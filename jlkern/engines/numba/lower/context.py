@@ -10,15 +10,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from jlkern.source import KernelSource
-
 from jlkern.engines.numba.lower import fold, simt
 from jlkern.engines.numba.lower.types import BOOL, BY_NUMPY, Prim
 from jlkern.engines.numba.lower.values import Scalar, Unstable, Value, leaves, rebuild, same_shape
 from jlkern.errors import UnsupportedError
+from jlkern.source import KernelSource
 from jlkern.syntax.nodes import Node
 
-RESERVED = frozenset(keyword.kwlist) | {"block", "errors", "first", "last", "print", "range", "min", "max", "abs", "int"}
+RESERVED = frozenset(keyword.kwlist) | {
+    "block",
+    "errors",
+    "first",
+    "last",
+    "print",
+    "range",
+    "min",
+    "max",
+    "abs",
+    "int",
+}
 
 
 class Slot:

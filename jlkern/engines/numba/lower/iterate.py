@@ -182,9 +182,7 @@ def _bind(cx: Context, target: n.Node, value: Value, body: n.Block) -> None:
     store(cx, target, value)
 
 
-def _range_loop(
-    cx: Context, over: Range, name: str, nodes: tuple[n.Node, ...], body: Callable[[Scalar], None]
-) -> None:
+def _range_loop(cx: Context, over: Range, name: str, nodes: tuple[n.Node, ...], body: Callable[[Scalar], None]) -> None:
     if over.elem.kind == "float":
         cx.unsupported("a loop over a range of floats", "loop over integers and compute the value")
     raw = cx.fresh(name, "int64")

@@ -20,13 +20,13 @@ from jlkern.engines.numba.lower.values import (
     Scalar,
     Tuple,
     TypeValue,
-    ValValue,
     Value,
+    ValValue,
     from_canonical,
     type_of,
 )
 from jlkern.errors import CompileError
-from jlkern.signature import ArrayArg, ArgType, FunctionArg, ScalarArg, Signature, TupleArg, TypeArg, ValArg
+from jlkern.signature import ArgType, ArrayArg, FunctionArg, ScalarArg, Signature, TupleArg, TypeArg, ValArg
 from jlkern.source import KernelSource
 from jlkern.syntax import nodes as n
 
@@ -78,12 +78,12 @@ def lower_kernel(
     made = _bind_params(cx, source, signature)
     for name in returned_names():
         cx.scope.declare(name)
-    own = {p.name for p in source.parameters}
+    own = {p.name for p in source.parameters if p.name is not None}
     for name in assigned(n.Block(body), deep=False):
         if name not in own and name not in cx.scope.names:
             cx.scope.declare(name)
     for name in own & set(assigned(n.Block(body), deep=True)):
-        slot = cx.scope.find(name or "")
+        slot = cx.scope.find(name)
         if slot is not None:
             cx.assign(slot, cx.bindings[slot])
     lower_block(cx, body)
@@ -178,9 +178,7 @@ def _val_payload(value: Any) -> Any:
     return Symbol(value) if isinstance(value, str) else value
 
 
-def _argument(
-    cx: Context, param: n.Param, arg: ArgType
-) -> tuple[Value, simt.ParamArray | simt.ParamScalar | None]:
+def _argument(cx: Context, param: n.Param, arg: ArgType) -> tuple[Value, simt.ParamArray | simt.ParamScalar | None]:
     name = param.name or "argument"
     if isinstance(arg, ArrayArg):
         return _array(cx, param, arg)
@@ -235,7 +233,7 @@ def _array(cx: Context, param: n.Param, arg: ArrayArg) -> tuple[Value, simt.Para
     return value, simt.ParamArray(memory, arg.ndim, arg.layout, 2 if isinstance(elem, ComplexT) else 1)
 
 
-# --- what KernelAbstractions 0.9 and 0.10 read differently --------------------------------------------------------------
+# --- what KernelAbstractions 0.9 and 0.10 read differently ---
 
 _MARKED = frozenset({"uniform", "private", "localmem"})
 

@@ -54,7 +54,7 @@ def _in_kernel(cx: Context, node: n.MacroCall) -> None:
         cx.unsupported(f"`@{node.name}` in a helper function", "use it in the kernel and pass the result on")
 
 
-# --- indices ----------------------------------------------------------------------------------------------------------
+# --- indices ---
 
 
 def _special(kind: str, dim: int) -> Expr:
@@ -111,7 +111,7 @@ def _synchronize(cx: Context, node: n.MacroCall) -> Value:
     return Nothing()
 
 
-# --- memory -----------------------------------------------------------------------------------------------------------
+# --- memory ---
 
 
 def _memory(cx: Context, node: n.MacroCall, kind: str) -> Value:
@@ -147,7 +147,7 @@ def _uniform(cx: Context, node: n.MacroCall) -> Value:
     return _lower(cx, node.args[0])
 
 
-# --- hints ------------------------------------------------------------------------------------------------------------
+# --- hints ---
 
 
 def _with_bounds(cx: Context, node: n.Node, inbounds: bool) -> Value:
@@ -192,7 +192,7 @@ def _assert(cx: Context, node: n.MacroCall) -> Value:
     return Nothing()
 
 
-# --- atomics ----------------------------------------------------------------------------------------------------------
+# --- atomics ---
 
 _NATIVE = {"+": "add", "-": "sub", "&": "and", "|": "or", "⊻": "xor", "xor": "xor", "min": "min", "max": "max"}
 
@@ -305,7 +305,7 @@ def _atomicreplace(cx: Context, node: n.MacroCall) -> Value:
     return Tuple((Scalar(array.elem, old), cx.hold(as_scalar(BY_NUMPY["bool"], same))), ("old", "success"))
 
 
-# --- views and static arrays --------------------------------------------------------------------------------------------
+# --- views and static arrays ---
 
 
 @macro("view")

@@ -40,8 +40,8 @@ from jlkern.engines.numba.lower.values import (
     Tuple,
     TypeValue,
     Unstable,
-    ValValue,
     Value,
+    ValValue,
     constant,
     leaves,
     rebuild,
@@ -88,7 +88,7 @@ def condition(cx: Context, node: n.Node) -> Scalar:
     return value
 
 
-# --- leaves -----------------------------------------------------------------------------------------------------------
+# --- leaves ---
 
 
 def _literal(cx: Context, node: n.Literal) -> Value:
@@ -150,7 +150,7 @@ def _supertype(definition: n.StructDef) -> str | None:
     return definition.supertype.id if isinstance(definition.supertype, n.Name) else None
 
 
-# --- operators and calls ------------------------------------------------------------------------------------------------
+# --- operators and calls ---
 
 
 def _call(cx: Context, node: n.Call) -> Value:
@@ -265,7 +265,9 @@ def new_struct(cx: Context, definition: n.StructDef, ty: StructT, args: tuple[Va
         pattern = type_of_node(cx, annotation, free)
         if isinstance(pattern, (Prim, ComplexT)):
             arg = convert(cx, arg, pattern)
-        elif getattr(pattern, "name", None) in types and isinstance(types[pattern.name], (Prim, ComplexT)) and ty.params:
+        elif (
+            getattr(pattern, "name", None) in types and isinstance(types[pattern.name], (Prim, ComplexT)) and ty.params
+        ):
             arg = convert(cx, arg, types[pattern.name])
         elif not match(type_of(arg), pattern, types):
             no_method(cx, definition.name, args)
@@ -349,7 +351,7 @@ def _bind_keywords(cx: Context, method: n.FunctionDef, kwargs: dict[str, Value],
         cx.unsupported(f"`{method.name}` has no keyword argument `{sorted(unknown)[0]}`")
 
 
-# --- compound expressions -----------------------------------------------------------------------------------------------
+# --- compound expressions ---
 
 
 def _compare(cx: Context, node: n.Compare) -> Value:
@@ -384,15 +386,16 @@ def _short_circuit(cx: Context, node: n.ShortCircuit) -> Value:
         value: Value = Scalar(BOOL, result)
     else:
         value = Nothing()  # used as a statement: `i > n && return`
-    cx.bindings = before if dead else cx.merge(after, before, body, empty := [])
+    empty: list[simt.Stmt] = []
+    cx.bindings = before if dead else cx.merge(after, before, body, empty)
     cx.emit(simt.If(cond, tuple(body), () if dead else tuple(empty)))
     return value
 
 
 def _if(cx: Context, node: n.If) -> Value:
     cond = condition(cx, node.cond)
-    branches = [lambda: lower(cx, node.then), (lambda: lower(cx, node.orelse)) if node.orelse else Nothing]
-    return branch(cx, cond, *branches)
+    orelse = node.orelse
+    return branch(cx, cond, lambda: lower(cx, node.then), Nothing if orelse is None else lambda: lower(cx, orelse))
 
 
 def branch(cx: Context, cond: Scalar, then: Callable[[], Value], orelse: Callable[[], Value]) -> Value:
@@ -414,8 +417,6 @@ def branch(cx: Context, cond: Scalar, then: Callable[[], Value], orelse: Callabl
     if a_dead or b_dead:
         cx.bindings = a_bindings if b_dead else b_bindings
         value = Nothing() if a_dead and b_dead else b if a_dead else a
-        if not (a_dead and b_dead):  # what the living branch made must be visible after the If: it is, by name
-            pass
         cx.emit(simt.If(cond.expr, tuple(then_body), tuple(else_body)))
         cx.dead = cx.dead or (a_dead and b_dead)
         return value
@@ -576,7 +577,7 @@ def _interpolated(cx: Context, node: n.Interpolated) -> Value:
     return Text(tuple(parts))
 
 
-# --- statements -------------------------------------------------------------------------------------------------------
+# --- statements ---
 
 
 def lower_block(cx: Context, body: tuple[n.Node, ...]) -> Value:
@@ -674,7 +675,7 @@ def _destructure(cx: Context, target: n.TupleExpr, value: Value) -> None:
         if isinstance(part, n.Splat):
             after = len(target.items) - at - 1
             store(cx, part.value, Tuple(tuple(items[at : len(items) - after])))
-            items = items[:at] + [Nothing()] + items[len(items) - after :]
+            items = [*items[:at], Nothing(), *items[len(items) - after:]]
             continue
         if at >= len(items):
             cx.unsupported(f"{len(target.items)} variables are assigned from a {type_of(value)}")

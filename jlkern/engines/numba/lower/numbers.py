@@ -50,7 +50,7 @@ def limits(ty: Prim) -> tuple[int, int]:
     return -(1 << (ty.bits - 1)), (1 << (ty.bits - 1)) - 1
 
 
-# --- conversion -------------------------------------------------------------------------------------------------------
+# --- conversion ---
 
 
 def cast(cx: Context, x: Scalar, ty: Prim) -> Scalar:
@@ -177,7 +177,7 @@ def together(cx: Context, name: str, args: tuple[Value, ...]) -> list[Scalar]:
     return [cast(cx, x, ty) for x in reals]
 
 
-# --- arithmetic -------------------------------------------------------------------------------------------------------
+# --- arithmetic ---
 
 _OPS = {"+": "add", "-": "sub", "*": "mul"}
 
@@ -322,7 +322,7 @@ def integer_division(cx: Context, name: str, a: Value, b: Value) -> Scalar:
     return cx.scalar(name, ty, x.expr, y.expr)
 
 
-# --- comparison -------------------------------------------------------------------------------------------------------
+# --- comparison ---
 
 
 def compare(cx: Context, op: str, a: Value, b: Value) -> Scalar:
@@ -463,7 +463,7 @@ def _isequal(cx: Context, args: tuple[Value, ...]) -> Value:
     return compare(cx, "eq", x, y)
 
 
-# --- division and its relatives ---------------------------------------------------------------------------------------
+# --- division and its relatives ---
 
 
 def _division(names: str, op: str) -> None:
@@ -494,7 +494,9 @@ def _mod1(cx: Context, args: tuple[Value, ...]) -> Value:
     arity(cx, "mod1", args, 2)
     x, y = (cx.hold(v) for v in together(cx, "mod1", args))
     m = cx.hold(integer_division(cx, "mod", x, y))
-    return cx.scalar("select", m.type, cx.op("eq", "bool", m.expr, zero_of(m.type).expr), cast(cx, y, m.type).expr, m.expr)
+    return cx.scalar(
+        "select", m.type, cx.op("eq", "bool", m.expr, zero_of(m.type).expr), cast(cx, y, m.type).expr, m.expr
+    )
 
 
 @builtin("fld1")
@@ -538,7 +540,7 @@ def _inv(cx: Context, args: tuple[Value, ...]) -> Value:
     return divide(cx, one_of(x.type), x)
 
 
-# --- powers -----------------------------------------------------------------------------------------------------------
+# --- powers ---
 
 
 def power(cx: Context, a: Value, b: Value, literal: bool) -> Value:
@@ -594,7 +596,7 @@ def _repeat(cx: Context, x: Number, n: int) -> Value:
     return result
 
 
-# --- extremes, selection, fused -------------------------------------------------------------------------------------------
+# --- extremes, selection, fused ---
 
 
 def _extreme(name: str) -> None:
@@ -644,7 +646,7 @@ _three("muladd")
 _three("fma")
 
 
-# --- bits -------------------------------------------------------------------------------------------------------------
+# --- bits ---
 
 
 def _bitwise(names: str, op: str) -> None:
@@ -728,7 +730,7 @@ for _name, _op, _inv_ in (("count_ones", "ctpop", False), ("count_zeros", "ctpop
     _count(_name, _op, _inv_)
 
 
-# --- functions of one number --------------------------------------------------------------------------------------------
+# --- functions of one number ---
 
 #: The functions that the C library or LLVM computes, with the test for arguments outside their domain.
 _DOMAINS: dict[str, str] = {
@@ -758,7 +760,9 @@ def unary(cx: Context, name: str, x: Scalar) -> Scalar:
     """Apply a mathematical function of one real number."""
     x = cx.hold(floated(cx, x))
     if name in _DOMAINS:
-        cx.check(_outside(cx, _DOMAINS[name], x), "DomainError", f"an argument of {name} is {_DOMAINS[name]}", soft=True)
+        cx.check(
+            _outside(cx, _DOMAINS[name], x), "DomainError", f"an argument of {name} is {_DOMAINS[name]}", soft=True
+        )
     return cx.scalar(name, x.type, x.expr)
 
 
@@ -918,7 +922,11 @@ def _rounding(name: str) -> None:
             return x
         if not isinstance(ty, Prim):
             no_method(cx, name, (TypeValue(ty), x))
-        return float_to_int(cx, x, ty, exact=False) if x.type.kind == "float" and ty.kind != "float" else to_prim(cx, x, ty)
+        return (
+            float_to_int(cx, x, ty, exact=False)
+            if x.type.kind == "float" and ty.kind != "float"
+            else to_prim(cx, x, ty)
+        )
 
 
 for _name in _ROUND:
@@ -934,7 +942,7 @@ def _unsafe_trunc(cx: Context, args: tuple[Value, ...]) -> Value:
     return cx.scalar("fptoint", ty.type, x.expr) if x.type.kind == "float" else cast(cx, x, ty.type)
 
 
-# --- tests ------------------------------------------------------------------------------------------------------------
+# --- tests ---
 
 
 @builtin("isnan")
@@ -1000,7 +1008,7 @@ def _ispow2(cx: Context, args: tuple[Value, ...]) -> Value:
     return truth(cx.op("and", "bool", cx.op("gt", "bool", x.expr, zero_of(x.type).expr), ones))
 
 
-# --- complex parts ----------------------------------------------------------------------------------------------------
+# --- complex parts ---
 
 
 @builtin("real")
@@ -1048,7 +1056,7 @@ def _complex_of(cx: Context, args: tuple[Value, ...]) -> Value:
     return Complex(x, y)
 
 
-# --- reinterpretation and limits ----------------------------------------------------------------------------------------
+# --- reinterpretation and limits ---
 
 
 @builtin("reinterpret")

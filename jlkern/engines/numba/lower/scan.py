@@ -155,11 +155,15 @@ def _statements(node: n.Node) -> tuple[n.Node, ...]:
 
 def _flag_returns(loop: n.Node) -> n.Node:
     """Replace each `return v` in a loop by `result = v; returned = true; break`, out of all the loops around it."""
-    if isinstance(loop, n.For) and len(loop.bindings) > 1:  # `break` leaves all of a multi-iterator loop, so one flag does
+    if (
+        isinstance(loop, n.For) and len(loop.bindings) > 1
+    ):  # `break` leaves all of a multi-iterator loop, so one flag does
         return n.For(loop.bindings, _flag_block(loop.body), pos=loop.pos)
     assert isinstance(loop, (n.For, n.While))
     body = _flag_block(loop.body)
-    return n.For(loop.bindings, body, pos=loop.pos) if isinstance(loop, n.For) else n.While(loop.cond, body, pos=loop.pos)
+    return (
+        n.For(loop.bindings, body, pos=loop.pos) if isinstance(loop, n.For) else n.While(loop.cond, body, pos=loop.pos)
+    )
 
 
 def _flag_block(block: n.Node) -> n.Block:

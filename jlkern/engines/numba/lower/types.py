@@ -347,7 +347,7 @@ def ancestors(name: str) -> tuple[str, ...]:
 def is_subtype(a: Any, b: Any) -> bool:
     """Tell whether annotation `a` is at least as narrow as `b` (type variables stand for their bounds)."""
     if isinstance(a, TypeVar):
-        return isinstance(b, TypeVar) and a.name == b.name or is_subtype(a.bound, b)
+        return (isinstance(b, TypeVar) and a.name == b.name) or is_subtype(a.bound, b)
     if isinstance(b, TypeVar):
         return is_subtype(a, b.bound) if b.bound != ANY else True
     if b is None or b == ANY:

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 import llvmlite.ir as ir
-from numba.core import cgutils, types
+from numba.core import cgutils
+from numba.core import types as _types
 from numba.extending import intrinsic
 
+types: Any = _types  # its own stubs lack most of it
 Build = Callable[..., Any]
 
 
@@ -24,7 +26,7 @@ def _const(value: ir.Value, number: int) -> ir.Constant:
     return ir.Constant(value.type, number)
 
 
-def _signed(ty: types.Type) -> bool:
+def _signed(ty: Any) -> bool:
     return bool(getattr(ty, "signed", False))
 
 
@@ -47,10 +49,10 @@ def _llvm(b: Any, name: str, *args: Any) -> Any:
     return _call(b, f"llvm.{name}.{_suffix(args[0])}", list(args))
 
 
-def unary(build: Build, result: types.Type | None = None) -> Any:
+def unary(build: Build, result: Any = None) -> Any:
     """Make an operation of one operand; `build(builder, type, x)` writes it."""
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def operation(_typing: Any, x: Any) -> Any:
         x = types.unliteral(x)
 
@@ -62,10 +64,10 @@ def unary(build: Build, result: types.Type | None = None) -> Any:
     return operation
 
 
-def binary(build: Build, result: types.Type | None = None) -> Any:
+def binary(build: Build, result: Any = None) -> Any:
     """Make an operation of two operands of one type; `build(builder, type, x, y)` writes it."""
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def operation(_typing: Any, x: Any, y: Any) -> Any:
         x = types.unliteral(x)
 
@@ -77,7 +79,7 @@ def binary(build: Build, result: types.Type | None = None) -> Any:
     return operation
 
 
-# --- integer division: the divisor is known not to be zero ----------------------------------------------------------------
+# --- integer division: the divisor is known not to be zero ---
 
 
 def _div(b: Any, ty: Any, x: Any, y: Any) -> Any:
@@ -121,7 +123,7 @@ div, rem, mod, fld, cld = (binary(f) for f in (_div, _rem, _mod, _fld, _cld))
 udiv = binary(lambda b, _, x, y: b.udiv(x, y))
 urem = binary(lambda b, _, x, y: b.urem(x, y))
 
-# --- float division and remainder -------------------------------------------------------------------------------------------
+# --- float division and remainder ---
 
 
 def _frem(b: Any, _ty: Any, x: Any, y: Any) -> Any:
@@ -154,7 +156,7 @@ def _rounded_quotient(how: str) -> Build:
 frem, fmod = binary(_frem), binary(_fmod)
 fdivtrunc, fdivfloor, fdivceil = (binary(_rounded_quotient(h)) for h in ("trunc", "floor", "ceil"))
 
-# --- bits -------------------------------------------------------------------------------------------------------------
+# --- bits ---
 
 
 def _shift(op: str) -> Build:
@@ -175,8 +177,8 @@ def _shift(op: str) -> Build:
     return build
 
 
-def _shift_by(build: Build, count: types.Type) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
+def _shift_by(build: Build, count: Any) -> Any:
+    @intrinsic
     def operation(_typing: Any, x: Any, n: Any) -> Any:
         x = types.unliteral(x)
 
@@ -208,7 +210,7 @@ cttz = unary(lambda b, _, x: _call(b, f"llvm.cttz.{_suffix(x)}", [x, ir.Constant
 bitnot = unary(lambda b, _, x: b.not_(x))
 outside = binary(lambda b, _, i, n: b.icmp_unsigned(">=", b.sub(i, _const(i, 1)), n), types.boolean)
 
-# --- comparison and selection -----------------------------------------------------------------------------------------
+# --- comparison and selection ---
 
 
 def _egal(b: Any, _ty: Any, x: Any, y: Any) -> Any:
@@ -241,7 +243,7 @@ isless = binary(_isless, types.boolean)
 def _exact(op: str) -> Any:
     """Compare an Int64 or UInt64 with a Float64 by value, without rounding the integer."""
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def operation(_typing: Any, x: Any, y: Any) -> Any:
         x = types.unliteral(x)
 
@@ -277,7 +279,7 @@ def _exact(op: str) -> Any:
 eq_exact, ne_exact, lt_exact, le_exact, gt_exact, ge_exact = (_exact(o) for o in ("eq", "ne", "lt", "le", "gt", "ge"))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def select(_typing: Any, cond: Any, x: Any, y: Any) -> Any:
     """`cond ? x : y` with both computed."""
     x = types.unliteral(x)
@@ -300,10 +302,10 @@ def _extreme(name: str) -> Build:
 
 least, greatest = binary(_extreme("min")), binary(_extreme("max"))
 
-# --- conversion -------------------------------------------------------------------------------------------------------
+# --- conversion ---
 
 
-def _sizes(ty: types.Type) -> Any:
+def _sizes(ty: Any) -> Any:
     """Return the LLVM type of a primitive value."""
     return {
         types.boolean: _int(1), types.int8: _int(8), types.int16: _int(16), types.int32: _int(32), types.int64: _int(64),
@@ -312,7 +314,7 @@ def _sizes(ty: types.Type) -> Any:
     }[ty]  # fmt: skip
 
 
-def _cast(b: Any, of: types.Type, to: types.Type, x: Any) -> Any:
+def _cast(b: Any, of: Any, to: Any, x: Any) -> Any:
     target = _sizes(to)
     if isinstance(of, types.Float):
         if isinstance(to, types.Float):
@@ -328,8 +330,8 @@ def _cast(b: Any, of: types.Type, to: types.Type, x: Any) -> Any:
     return b.sext(x, target) if _signed(of) else b.zext(x, target)
 
 
-def _conversion(to: types.Type) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
+def _conversion(to: Any) -> Any:
+    @intrinsic
     def operation(_typing: Any, x: Any) -> Any:
         x = types.unliteral(x)
 
@@ -347,8 +349,8 @@ NUMERIC = (types.int8, types.int16, types.int32, types.int64, types.uint8, types
 CONVERSIONS = {str(ty): _conversion(ty) for ty in NUMERIC}
 
 
-def _reinterpretation(to: types.Type) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
+def _reinterpretation(to: Any) -> Any:
+    @intrinsic
     def operation(_typing: Any, x: Any) -> Any:
         x = types.unliteral(x)
 
@@ -363,7 +365,7 @@ def _reinterpretation(to: types.Type) -> Any:
 
 REINTERPRETATIONS = {str(ty): _reinterpretation(ty) for ty in NUMERIC}
 
-# --- floating point ---------------------------------------------------------------------------------------------------
+# --- floating point ---
 
 
 def _abs(b: Any, _ty: Any, x: Any) -> Any:
@@ -385,7 +387,7 @@ fneg = unary(lambda b, _, x: b.fneg(x))
 
 
 def _ternary(build: Build) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def operation(_typing: Any, x: Any, y: Any, z: Any) -> Any:
         x = types.unliteral(x)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import llvmlite.ir as ir
-from numba.core import types
+from numba.core import types as _types
 from numba.extending import intrinsic
 
+types: Any = _types  # its own stubs lack most of it
 _I64 = ir.IntType(64)
 
 
@@ -15,7 +16,7 @@ def _pointer(element: Any) -> Any:
     """Return a function that makes a typed pointer of an address."""
     ty = types.CPointer(element)
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def pointer(_typing: Any, address: Any) -> Any:
         def codegen(context: Any, b: Any, _sig: Any, args: Any) -> Any:
             return b.inttoptr(args[0], context.get_value_type(ty))
@@ -30,7 +31,7 @@ ELEMENTS = (types.boolean, types.int8, types.int16, types.int32, types.int64, ty
 POINTERS = {("bool" if ty is types.boolean else str(ty)): _pointer(ty) for ty in ELEMENTS}
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def load(_typing: Any, pointer: Any, offset: Any) -> Any:
     """`pointer[offset]`; a Bool is any byte but 0."""
 
@@ -41,7 +42,7 @@ def load(_typing: Any, pointer: Any, offset: Any) -> Any:
     return pointer.dtype(pointer, types.int64), codegen
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def store(_typing: Any, pointer: Any, offset: Any, value: Any) -> Any:
     """`pointer[offset] = value`."""
 
@@ -57,7 +58,7 @@ def store(_typing: Any, pointer: Any, offset: Any, value: Any) -> Any:
 def _stack(element: Any) -> Any:
     ty = types.CPointer(element)
 
-    @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+    @intrinsic(prefer_literal=True)
     def array(_typing: Any, size: Any) -> Any:
         count = size.literal_value
 
@@ -77,7 +78,7 @@ def _stack(element: Any) -> Any:
 STACKS = {("bool" if ty is types.boolean else str(ty)): _stack(ty) for ty in ELEMENTS}
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def address_of(_typing: Any, pointer: Any) -> Any:
     """The address that a pointer holds."""
 
@@ -87,7 +88,7 @@ def address_of(_typing: Any, pointer: Any) -> Any:
     return types.int64(pointer), codegen
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def bits_of(_typing: Any, value: Any) -> Any:
     """A scalar's bits in an int64, as it travels in an argument block."""
     value = types.unliteral(value)
@@ -104,7 +105,7 @@ def bits_of(_typing: Any, value: Any) -> Any:
 
 
 def _from_bits(to: Any) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def value(_typing: Any, bits: Any) -> Any:
         def codegen(_context: Any, b: Any, _sig: Any, args: Any) -> Any:
             if to is types.float64:
@@ -125,7 +126,7 @@ FROM_BITS = {("bool" if ty is types.boolean else str(ty)): _from_bits(ty) for ty
 
 
 def _atomic(op: str) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def operation(_typing: Any, pointer: Any, offset: Any, value: Any) -> Any:
         def codegen(_context: Any, b: Any, sig: Any, args: Any) -> Any:
             place = b.gep(args[0], [args[1]], inbounds=True)
@@ -149,7 +150,7 @@ def _atomic(op: str) -> Any:
 ATOMICS = {op: _atomic(op) for op in ("add", "sub", "min", "max", "and", "or", "xor", "xchg")}
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def compare_exchange(_typing: Any, pointer: Any, offset: Any, old: Any, new: Any) -> Any:
     """Store `new` if the element still has the bits of `old`; tell whether it did."""
 
@@ -167,7 +168,7 @@ def compare_exchange(_typing: Any, pointer: Any, offset: Any, old: Any, new: Any
     return types.boolean(pointer, types.int64, pointer.dtype, pointer.dtype), codegen
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def call_chunk(_typing: Any, code: Any, block: Any, errors: Any, first: Any, last: Any) -> Any:
     """Call compiled work-groups `first` to `last` at a native address; 0, or the number of a failed check."""
 
@@ -178,7 +179,7 @@ def call_chunk(_typing: Any, code: Any, block: Any, errors: Any, first: Any, las
     return types.int64(types.int64, types.int64, types.int64, types.int64, types.int64), codegen
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def output_address(_typing: Any, array: Any) -> Any:
     """The address of an array that the kernel writes; read-only ones have no such function."""
     if not isinstance(array, types.Array) or not array.mutable or not array.aligned:
@@ -193,7 +194,7 @@ def output_address(_typing: Any, array: Any) -> Any:
     return types.int64(array), codegen
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def input_address(_typing: Any, array: Any) -> Any:
     """The address of an array that the kernel only reads."""
     if not isinstance(array, types.Array) or not array.aligned:
