@@ -152,8 +152,7 @@ class Kernel(Generic[P]):
         else:
             chosen = self.explain(*values, ndrange=ndrange).config or runtime.declaration.space.default()
         _, sizes = runtime.sizes(values, ndrange, chosen.as_dict())
-        launcher = compiled.launcher_for(engine, runtime.request(signature, chosen, len(sizes)))
-        return str(launcher.text)
+        return str(runtime.launcher(engine, signature, chosen, len(sizes)).text)
 
     @property
     def source(self) -> str:

@@ -151,8 +151,7 @@ def _compile(kernel: Kernel[...], args: tuple[Any, ...]) -> Precompiled:
     _, sizes = runtime.sizes(args, None, config.as_dict())
     if 0 in sizes:
         raise OptionError(f"precompile: {kernel.__name__}: the ndrange {sizes} holds a 0, so nothing would be launched")
-    launcher = compiled.launcher_for(engine, runtime.request(signature, config, len(sizes)))
-    launcher.fire(sizes)
+    runtime.launcher(engine, signature, config, len(sizes)).fire(sizes)
     return Precompiled(kernel.__name__, signature, sizes, config, origin, time.perf_counter() - start)
 
 

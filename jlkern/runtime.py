@@ -17,6 +17,7 @@ import numpy as np
 
 from jlkern import compiled, policy
 from jlkern.engines.select import common_home, select
+from jlkern.errors import ArgumentError, UnsupportedError
 from jlkern.ndrange import Sizes, check_sizes
 from jlkern.options import Declaration, key_value, pow2
 from jlkern.signature import JuliaFunction, Signature, Val, check_written, classify
@@ -176,7 +177,7 @@ class Runtime:
                 sizes = decl.ndrange(args, choice.config.as_dict())
         if 0 in sizes:
             return Plan(None, nothing, sizes, choice.config, choice.origin, signature, asked), choice.lasting
-        launcher = compiled.launcher_for(engine, self.request(signature, choice.config, len(sizes)))
+        launcher = self.launcher(engine, signature, choice.config, len(sizes))
         fire = adapted(launcher.fire(sizes), args)
         return Plan(launcher, fire, sizes, choice.config, choice.origin, signature, asked), choice.lasting
 
@@ -203,6 +204,18 @@ class Runtime:
         if given is not None:
             return given, given
         return None, decl.ndrange(args, decl.space.default().as_dict() if params is None else params)
+
+    def launcher(self, engine: Engine, signature: Signature, config: Config, ndims: int) -> Launcher:
+        """Return the compiled kernel for a configuration. Raises `CompileError`, or `ArgumentError` for its types."""
+        try:
+            return compiled.launcher_for(engine, self.request(signature, config, ndims))
+        except UnsupportedError as problem:
+            for name, arg in zip(self.declaration.names, signature, strict=True):
+                if "float16" in str(arg):
+                    raise ArgumentError(
+                        f"argument {name!r}: the {engine.name} engine has no float16; pass np.float32 ({problem})"
+                    ) from problem
+            raise
 
     def request(self, signature: Signature, config: Config, ndims: int) -> CompileRequest:
         """Return what to compile for a configuration."""
