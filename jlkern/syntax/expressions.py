@@ -48,11 +48,16 @@ _CHAINED = {
     "arrow_function_expression": -1,
     "open_tuple": -1,
 }
+_NO_FACTORS = frozenset(
+    ("integer_literal", "float_literal", "string_literal", "character_literal", "macrocall_expression", "operator")
+)
 _POSTFIX = frozenset(
     ("call_expression", "index_expression", "field_expression", "adjoint_expression", "broadcast_call_expression")
 )
 _CALLABLE_HEADS = frozenset(("call_expression", "where_expression", "typed_expression"))
-_GLUED = frozenset(bytes((char,)) for char in b"&|+-*/<>=!^%~:.")
+# What may stand beside an operator that is used as a value.
+_BEFORE_OPERATOR = frozenset((b"", *(bytes((char,)) for char in b" \t\n([{,=;")))
+_AFTER_OPERATOR = frozenset((b"", *(bytes((char,)) for char in b" \t\n)]},;")))
 _OPERATOR_STARTS = frozenset(b"+-!~<>\xc2\xe2")
 
 
@@ -69,10 +74,14 @@ def elements(source: Source, nodes: list[Tree]) -> list[Node]:
     if len(nodes) == 1 and nodes[0].type not in _CHAINED:
         return [convert(source, nodes[0])]
     flat = Chain(source.data, source.place, sensitive=True)
+    before = ""
     for node in nodes:
         start = node.start_byte
         if flat.ends and flat.ends[-1] == start:
+            if node.type in _NO_FACTORS or before == "macrocall_expression":
+                source.problem(node, f"unexpected `{source.text(node)[:40]}`")
             flat.push(JUXTAPOSED, start, start)
+        before = node.type
         flatten_operand(source, node, flat)
     return flat.parse()
 
@@ -105,6 +114,17 @@ def flatten(source: Source, node: Tree, flat: Chain) -> None:
             flatten_operand(source, kid, flat)
 
 
+def check_word(source: Source, node: Tree) -> None:
+    """Raise when an operator that is a word is the start of a longer one: `i index` is no `i in dex`."""
+    follows = source.data[node.end_byte : node.end_byte + 2].decode(errors="ignore")[:1]
+    if (
+        follows.isalnum()
+        or follows == "_"
+        or (not follows and source.data[node.end_byte : node.end_byte + 1] > b"\x7f")
+    ):
+        source.problem(node, f"unexpected `{source.text(node)}{follows}`")
+
+
 def factor_checked(source: Source, number: Tree, factor: Tree) -> None:
     """Raise when what looks like `2x` is a number that Julia refuses: `0b2`, `0x1g`, `2.x`."""
     text = source.text(number)
@@ -121,6 +141,8 @@ def push_operator(source: Source, kid: Tree, flat: Chain) -> None:
         op = fold(op)
     if op == "-" and flat.ends and flat.ends[-1] == start and flat.items[-1] == "-":
         source.problem(kid, "invalid operator `--`")
+    if op in ("in", "isa", "where"):
+        check_word(source, kid)
     if source.original is not None and op == "=":  # the compound assignment that it was before the repair
         while source.data[start - 1] == 32 and source.original[start - 1] != 32:
             start -= 1
@@ -141,7 +163,7 @@ def flatten_operand(source: Source, node: Tree, flat: Chain) -> None:
         flatten(source, node, flat)
         return
     start, end = node.start_byte, node.end_byte
-    if kind == "operator" and source.data[end : end + 1] in _GLUED:
+    if kind == "operator" and flat.sensitive:
         source.problem(node, f"unexpected `{source.text(node)}`")
     if kind == "integer_literal":
         flat.push(integer(source, node), start, end)
@@ -179,6 +201,9 @@ def unary_head(source: Source, node: Tree) -> Tree | None:
 @converts("operator")
 def _operator(source: Source, node: Tree) -> Node:
     text = fold(source.text(node))
+    around = source.data[node.start_byte - 1 : node.start_byte], source.data[node.end_byte : node.end_byte + 1]
+    if around[0] not in _BEFORE_OPERATOR or around[1] not in _AFTER_OPERATOR:
+        source.problem(node, f"unexpected `{source.text(node)}`")
     return Name(text, pos=source.pos(node))
 
 
@@ -412,6 +437,8 @@ def items(source: Source, node: Tree) -> tuple[Node, ...]:
     """Return the items of `[a, b]`."""
     found: list[Node] = []
     for kid in source.kids(node):
+        if kid.type == "," and not found:
+            source.problem(kid, "unexpected `,`")
         if kid.is_named:
             made = elements(source, [kid])
             if len(made) > 1:
@@ -451,13 +478,14 @@ def _macro(source: Source, node: Tree) -> Node:
     qualifier = source.text(kids[0]) if at else None
     inner = source.kids(kids[at])[-1]
     name = fold(source.text(inner))
+    if inner.start_byte != kids[at].start_byte + 1 or (inner.type == "operator" and name != ".") or "?" in name:
+        source.problem(kids[at], f"unexpected `{source.text(kids[at])}`")
     if inner.type == "scoped_identifier":
         qualifier, name = name.rsplit(".", 1)
     args: list[Node] = []
     for kid in kids[at + 1 :]:
         if kid.type == "macro_argument_list":
-            for argument in source.kids(kid):
-                args += elements(source, [argument])
+            args += elements(source, source.kids(kid))
         elif kid.type == "argument_list":
             args += macro_arguments(source, kid)
         elif kid.type == "do_clause":
@@ -485,4 +513,6 @@ def macro_arguments(source: Source, node: Tree) -> list[Node]:
             return [unsupported(source, node, "generator")]
         elif kid.is_named:
             args.append(convert(source, kid))
+        elif kid.type == ";":
+            source.problem(kid, "unexpected `;` among the arguments of a macro")
     return args

@@ -177,6 +177,8 @@ def _quoted(source: Source, node: Tree) -> Node:
     if kids[1].start_byte != kids[0].end_byte:
         source.problem(node, "space after `:`; write a range without it, as `a:b`")
     inner = kids[1]
+    if inner.type == "operator" and source.data[inner.end_byte : inner.end_byte + 1].isalnum():
+        source.problem(node, f"unexpected `{source.text(node)}`")
     if inner.type in ("identifier", "operator"):
         return Literal(fold(source.text(inner)), "Symbol", pos=pos)
     if inner.type in ("integer_literal", "float_literal", "string_literal"):

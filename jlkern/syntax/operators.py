@@ -142,6 +142,8 @@ class Chain:
     def unexpected(self) -> NoReturn:
         """Raise the problem of the item at hand."""
         at = self.at
+        if self.next() == JUXTAPOSED:
+            at += 1
         if at < len(self.items):
             pos = self.place(self.starts[at])
             text = self.data[self.starts[at] : self.ends[at]].decode(errors="replace")

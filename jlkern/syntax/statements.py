@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from jlkern.syntax.cst import Source, convert, converts, unsupported
 from jlkern.syntax.definitions import block, declarations
+from jlkern.syntax.expressions import check_word
 from jlkern.syntax.nodes import Break, Continue, For, If, Let, Local, Node, Return, While
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ def _for(source: Source, node: Tree) -> Node:
             return unsupported(source, node, "`for outer`")
         if len(parts) != 3:
             source.problem(kid, "invalid loop header")
+        if source.text(parts[1]) == "in":
+            check_word(source, parts[1])
         bindings.append((convert(source, parts[0]), convert(source, parts[2])))
     pos = source.pos(node)
     return For(tuple(bindings), block(source, body, pos), pos=pos)
