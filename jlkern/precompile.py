@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,9 +13,11 @@ import numpy as np
 
 from jlkern import compiled
 from jlkern.errors import ArgumentError, BoundsError, OptionError, TuningError
+from jlkern.explain import explain
 from jlkern.kernel import Kernel
 from jlkern.signature import Array, JuliaFunction, Signature, Val, scalar_dtype
 from jlkern.space import Config
+from jlkern.stored import uses
 
 if TYPE_CHECKING:
     from jlkern.ndrange import Sizes
@@ -50,10 +52,11 @@ def precompile(
     Parameters
     ----------
     kernel
-        A kernel, or a module: then each of its kernels is made ready for those of the signatures that fit it.
+        A kernel, or a module: then each of its kernels is made ready for those of the signatures that fit it (as many
+        items as it has parameters).
     *signatures
         Each a tuple in parameter order of `jlkern.Array(dtype, shape, order)`, scalar types such as `np.float32`, or
-        scalar values, which are needed where `ndrange=` or `key=` read them.
+        scalar values, which are needed where `ndrange=` or `key=` read them. With none, the uses that the memo knows.
     tune
         Also tune, on synthetic arrays in a process of its own: floats around 1, and ones for ints, which are valid
         indices. The default configuration runs once with bounds checks on before anything is measured.
@@ -86,8 +89,12 @@ def precompile(
         kernel.tune(*args)
         return [_compile(kernel, args)]
     if not signatures:
+        known = _known(kernel)
+        if known and not tune:
+            return known
         raise OptionError(
-            "precompile: pass a signature for each use, as (jlkern.Array('float32', 1 << 20), np.float32, ...)"
+            f"precompile: {'nothing is remembered of' if not tune else 'to tune'} {kernel.__name__}: pass a signature "
+            "for each use, as (jlkern.Array('float32', 1 << 20), np.float32, ...)"
         )
     made = [arguments(kernel, spec) for spec in signatures]
     if tune:
@@ -140,15 +147,24 @@ def _fill(array: np.ndarray[Any, Any]) -> None:
         array[...] = 1
 
 
-def _compile(kernel: Kernel[...], args: tuple[Any, ...]) -> Precompiled:
+def _known(kernel: Kernel[...]) -> list[Precompiled]:
+    """Compile for every use that the memo knows and this kernel can still have."""
+    made = []
+    for spec, ndrange in uses(kernel._runtime):
+        if 0 not in ndrange:
+            made.append(_compile(kernel, arguments(kernel, spec), ndrange))
+    return made
+
+
+def _compile(kernel: Kernel[...], args: tuple[Any, ...], ndrange: Sizes | None = None) -> Precompiled:
     """Compile what a call with these arguments launches: the known configuration, else the default."""
     runtime = kernel._runtime
     start = time.perf_counter()
     engine, signature = runtime.validate(args)
-    known = kernel.explain(*args)
+    known = explain(runtime, args, ndrange)
     config = known.config or runtime.declaration.space.default()
     origin = known.origin if known.config is not None else "default"
-    _, sizes = runtime.sizes(args, None, config.as_dict())
+    _, sizes = runtime.sizes(args, ndrange, config.as_dict())
     if 0 in sizes:
         raise OptionError(f"precompile: {kernel.__name__}: the ndrange {sizes} holds a 0, so nothing would be launched")
     runtime.launcher(engine, signature, config, len(sizes)).fire(sizes)
@@ -241,11 +257,15 @@ def _tune_here(kernel: Kernel[...], spec: Spec) -> None:
     kernel.tune(*args)
 
 
-def _module(module: types.ModuleType, signatures: Iterable[Spec], tune: bool) -> list[Precompiled]:
+def _module(module: types.ModuleType, signatures: Sequence[Spec], tune: bool) -> list[Precompiled]:
     kernels = list({id(k): k for k in vars(module).values() if isinstance(k, Kernel)}.values())
     if not kernels:
         raise OptionError(f"precompile: the module {module.__name__} holds no kernels")
     results: list[Precompiled] = []
+    if not signatures:
+        if tune:
+            raise OptionError(f"precompile: to tune the kernels of {module.__name__}, pass signatures")
+        return [made for kernel in kernels for made in _known(kernel)]
     for spec in signatures:
         fitting = [k for k in kernels if len(k._names) == len(spec)]
         if not fitting:
