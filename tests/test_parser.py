@@ -23,11 +23,15 @@ def sexpr(text: str) -> str:
 
 # --- precedence -------------------------------------------------------------------------------------------------------
 
-# Texts that the grammar under the parser does not know, so that they are syntax errors here and no others:
-# `&a`, `(a)b`, `f(x)y`, `-:a`, `1'`, `a$b`, `a :b`, `:a -> b`, `::::a`, `2a -> 3b` and their like.
+# Texts that the grammar under the parser does not know, so that they are syntax errors here.
 UNKNOWN_TO_THE_GRAMMAR = re.compile(
-    r"(^|[^&\w) ] ?|\(|\b(in|isa|where) )&[a:(.]| &b$|a :: (::b|b .=)|\)[a-z]|\][a-z]|^[-+!~√∛¬&<.]+:+ ?[a<]|^\d[.\d]*'|\$|a :b$|^::::a"
-    r"|^(:+|-?2)?\(?a'?\)? -> |; c[])]|y y end"
+    r"""
+    (^|[^&\w) ] ?|\(|\b(in|isa|where) )&[a:(.] | \ &b$        # the address operator, `&a`
+    | ^[-+!~√∛¬&<.]+:+[ ]?[a<] | ^::::a | a\ ::\ (::b|b\ .=)    # colons in a row
+    | ^(:+|-?2)?\(?a'?\)?[ ]->[ ] | ^\(a\ ->\ b\)              # odd parameters of a lambda
+    | ^\d[.\d]*' | \$ | ^a\ :b$ | ;\ c[])] | y\ y\ end         # `1'`, `a$b`, `a :b`, `(a, b; c)`
+    """,
+    re.VERBOSE,
 )
 # Rows where Julia's expression assigns to what can be no target (`a && b = c`, or `a + b = c`, which defines `+`).
 IMPOSSIBLE_TARGET = re.compile(
@@ -36,13 +40,15 @@ IMPOSSIBLE_TARGET = re.compile(
 
 
 def test_julias_own_reading_of_expressions() -> None:
-    wrong, refused = [], []
+    wrong, refused, unknown = [], [], 0
     for text, wanted in CORPUS["rows"]:
         try:
             got = sexpr(text)
         except SyntaxProblem as problem:
-            target = "invalid target" in problem.message and IMPOSSIBLE_TARGET.search(wanted)
-            if not target and not UNKNOWN_TO_THE_GRAMMAR.search(text):
+            if "invalid target" in problem.message and IMPOSSIBLE_TARGET.search(wanted):
+                continue
+            unknown += 1
+            if not UNKNOWN_TO_THE_GRAMMAR.search(text):
                 refused.append((text, wanted, str(problem)))
             continue
         if got != wanted and "unsupported" not in got and text not in SHOWN_DIFFERENTLY:
@@ -50,6 +56,7 @@ def test_julias_own_reading_of_expressions() -> None:
     assert not wrong
     assert not refused
     assert len(CORPUS["rows"]) > 10_000
+    assert unknown < 220
 
 
 # The tree says the same in another way: kernels and lambdas are nodes of their own, tuple parameters are taken apart.
@@ -80,7 +87,7 @@ SHOWN_DIFFERENTLY = {
     "a --> b",
 }
 # What Julia refuses and the parser takes: none of it can be meant as anything else.
-ACCEPTED_ANYWAY = {"@ m", "a : b .. c", "a .. b : c", "a .. b .. c", "a .. b .. c .. d", "2a .. b .. 3c"}
+ACCEPTED_ANYWAY = {"a : b .. c", "a .. b : c", "a .. b .. c", "a .. b .. c .. d", "2a .. b .. 3c"}
 
 
 def test_what_julia_refuses_is_refused() -> None:
@@ -135,6 +142,8 @@ def test_what_julia_refuses_is_refused() -> None:
         ("x = a, b", "(= x (tuple a b))"),
         ("a + b .+ c", "(dotcall + (call + a b) c)"),
         ("@atomic :monotonic A[i] += x", "(macrocall @atomic (quote monotonic) (+= (ref A i) x))"),
+        ("(1 - t)a + t*b[i]c", "(call + (call * (call - 1 t) a) (call * t (call * (ref b i) c)))"),
+        ('2(x)y + f("(x)y")', '(call + (call * 2 x y) (call f "(x)y"))'),
         ("s ⊻= s << 13", "(⊻= s (call << s 13))"),
     ],
 )
@@ -193,7 +202,7 @@ def test_literals_too_wide_for_any_engine() -> None:
     )
     with pytest.raises(SyntaxProblem, match="overflow"):
         parse_expression("1e999")
-    with pytest.raises(SyntaxProblem, match="overflow|invalid"):
+    with pytest.raises(SyntaxProblem, match="invalid"):
         parse_expression("1f99")
 
 
@@ -384,6 +393,9 @@ def test_places_count_characters_from_one() -> None:
     assert found["Δz"] == (3, 3)
     assert found["β"] == (3, 13)
     assert found["x"] == (2, 4)
+    module = parse_module("y = (σ)β\nx[begin + 1] = (σ)β + γ\n")
+    found = {node.id: (node.pos.line, node.pos.column) for node in walk(module) if isinstance(node, n.Name)}
+    assert (found["β"], found["γ"]) == ((2, 19), (2, 23))
 
 
 def test_names_are_read_as_julia_reads_them() -> None:

@@ -67,7 +67,7 @@ def test_syntax_errors_show_their_line() -> None:
     message = str(caught.value)
     assert message.startswith("file.py:12: unexpected")
     assert "\n      y = )\n" in message and message.endswith("^")
-    with pytest.raises(SourceSyntaxError, match="^line 2 of the source: "):
+    with pytest.raises(SourceSyntaxError, match=r"^line 2 of the source: "):
         load_source("x = 1\ny = )", Origin("file.py", 11, False), ())
 
 

@@ -22,13 +22,17 @@ _BEGIN_INDEX = "ƀegn"
 _COMPOUND = re.compile(r"(?:[-+*/\\^÷%|&⊻]|//|<<|>>>?)=(?!=)".encode())
 _BEGIN_IN_BRACKETS = re.compile(rb"\bbegin(?=[ \t]*(?:[-+*/%:,^<>&|\]]|\xc3\xb7|==))")
 
-# What `_tight_colons` looks at: strings, comments and characters to pass over, brackets, `?` and spaced colons.
-_MARKS = re.compile(
+# Stands for the multiplication of `(a)b`, which the grammar does not know; no source has it otherwise.
+FACTOR_MARK = "⨳".encode()
+_STRINGS = (
     r'"""(?:[^"\\]|\\.|"(?!""))*"""|"(?:[^"\\]|\\.)*"|#=.*?=#|#[^\n]*'
     r"|(?<![\w)\]}'.!])'(?:\\[^\n]{1,9}?|[^'\\\n])'"
-    r"|[][(){}?]|(?<=\s):(?=\s)",
-    re.DOTALL,
 )
+_WORDS = "end|for|if|do|where|in|isa|else|elseif|catch|finally|begin|while|function|let|return|local|const|using|import"
+_FACTORS = re.compile(_STRINGS + rf"|(?<=[)\]])(?=[^\W\d])(?!(?:{_WORDS})\b)", re.DOTALL)
+
+# What `_tight_colons` looks at: strings, comments and characters to pass over, brackets, `?` and spaced colons.
+_MARKS = re.compile(_STRINGS + r"|[][(){}?]|(?<=\s):(?=\s)", re.DOTALL)
 _SPACED_COLON = re.compile(r"\s:\s")
 
 
@@ -46,17 +50,18 @@ class Source:
         When the text does not parse.
     """
 
-    __slots__ = ("ascii", "comments", "data", "indexing", "lines", "original", "replaced", "root")
+    __slots__ = ("ascii", "comments", "data", "given", "indexing", "inserted", "lines", "original", "replaced", "root")
 
     def __init__(self, text: str) -> None:
         if "\r" in text:
             text = text.replace("\r\n", "\n")
-        self.data = _encode(_tight_colons(text))
+        self.given = self.data = _encode(_tight_colons(text))
         self.ascii = text.isascii()
         self.comments = "#" in text
         self.indexing = 0  # how many `[...]` of an index we are in: there `end` is a value
         self.replaced: dict[int, Node] = {}  # see `expressions.unary_head`
-        self.original: bytes | None = None  # the text before repair, see `_parse`
+        self.original: bytes | None = None  # the text before the last repair, see `_parse`
+        self.inserted: list[int] = []  # where marks were inserted
         self.lines = [0]
         find = self.data.find
         at = find(b"\n")
@@ -68,23 +73,23 @@ class Source:
     def _parse(self) -> Tree:
         """Return the tree of the text, repaired where the grammar is known to be wrong and Julia's meaning is plain.
 
-        Repairs keep every byte's place: `begin` in an index becomes another name, and the operators of compound
-        assignments become `=`, for the grammar wants a simple target and no `=` behind (`x::T += 1`, `x += y = 3`).
+        `begin` in an index becomes another name; a mark comes between the factors of `(a)b`; and the operators of
+        compound assignments become `=`, for the grammar wants a simple target and no `=` behind (`x += y = 3`).
         """
         parse = get_parser().parse
         root = parse(self.data).root_node
         if not root.has_error or all(_harmless(node, self.data) for node in errors_in(root)):
             return root
         data = _BEGIN_IN_BRACKETS.sub(_BEGIN_INDEX.encode(), self.data)
-        plain = _COMPOUND.sub(lambda match: b" " * (len(match[0]) - 1) + b"=", data)
-        for repaired in (data, plain):
-            if repaired != self.data:
-                again = parse(repaired).root_node
-                if not again.has_error or all(_harmless(node, repaired) for node in errors_in(again)):
-                    self.original = self.data if repaired is plain else None
-                    self.data = repaired
-                    self.ascii = False
-                    return again
+        marked, marks = _mark_factors(data)
+        for repaired, inserted in ((data, []), (marked, marks), (_plain(data), []), (_plain(marked), marks)):
+            again = parse(repaired).root_node
+            if not again.has_error or all(_harmless(node, repaired) for node in errors_in(again)):
+                self.original = marked if inserted else data
+                self.data = repaired
+                self.inserted = inserted
+                self.ascii = False
+                return again
         for node in errors_in(root):
             if not _harmless(node, self.data):
                 self.fail(node)
@@ -92,11 +97,13 @@ class Source:
 
     def place(self, offset: int) -> Pos:
         """Return the place of a byte offset."""
+        if self.inserted:
+            offset -= len(FACTOR_MARK) * bisect_right(self.inserted, offset)
         row = bisect_right(self.lines, offset) - 1
         start = self.lines[row]
         if self.ascii:
             return Pos(row + 1, offset - start + 1)
-        return Pos(row + 1, len(self.data[start:offset].decode(errors="replace")) + 1)
+        return Pos(row + 1, len(self.given[start:offset].decode(errors="replace")) + 1)
 
     def pos(self, node: Tree) -> Pos:
         """Return the place where a node starts."""
@@ -223,6 +230,25 @@ def _harmless(node: Tree, data: bytes) -> bool:
         return False
     before = node.prev_sibling
     return before is not None and before.type == ","
+
+
+def _plain(data: bytes) -> bytes:
+    """Return the text with `=` for every compound assignment, in as many bytes."""
+    return _COMPOUND.sub(lambda match: b" " * (len(match[0]) - 1) + b"=", data)
+
+
+def _mark_factors(data: bytes) -> tuple[bytes, list[int]]:
+    """Return the text with marks between the factors of `(a)b`, and the offsets behind the marks."""
+    parts: list[bytes] = []
+    marks: list[int] = []
+    last = 0
+    for match in _FACTORS.finditer(data.decode(errors="replace")):
+        if not match.group():
+            at = len(match.string[: match.start()].encode())
+            parts += [data[last:at], FACTOR_MARK]
+            last = at
+            marks.append(at + len(FACTOR_MARK) * (len(marks) + 1))
+    return b"".join([*parts, data[last:]]), marks
 
 
 def _encode(text: str) -> bytes:

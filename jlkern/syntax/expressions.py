@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jlkern.syntax import definitions
-from jlkern.syntax.cst import Source, convert, converts, fold, unsupported
+from jlkern.syntax.cst import FACTOR_MARK, Source, convert, converts, fold, unsupported
 from jlkern.syntax.literals import integer
 from jlkern.syntax.nodes import (
     Assign,
@@ -48,6 +48,7 @@ _CHAINED = {
     "arrow_function_expression": -1,
     "open_tuple": -1,
 }
+_FACTOR_MARK = FACTOR_MARK.decode()
 _NO_FACTORS = frozenset(
     ("integer_literal", "float_literal", "string_literal", "character_literal", "macrocall_expression", "operator")
 )
@@ -137,6 +138,9 @@ def factor_checked(source: Source, number: Tree, factor: Tree) -> None:
 def push_operator(source: Source, kid: Tree, flat: Chain) -> None:
     """Append an operator; the `!` of `x!=y` belongs to it, though the grammar gives it to the name."""
     op, start = source.text(kid), kid.start_byte
+    if source.inserted and op == _FACTOR_MARK:
+        flat.push(JUXTAPOSED, kid.end_byte, kid.end_byte)
+        return
     if not op.isascii():
         op = fold(op)
     if op == "-" and flat.ends and flat.ends[-1] == start and flat.items[-1] == "-":

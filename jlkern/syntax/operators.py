@@ -316,19 +316,18 @@ class Chain:
             pos = self.place(self.starts[self.at])
             self.at += 1
             return Call(operator_name(op), (self.prefix(),), pos=pos)
-        left = self.unary()
-        while self.next() == JUXTAPOSED:
-            self.at += 1
-            left = Call(operator_name("*"), (left, self.factor()), pos=left.pos)
-        return self.wheres(left)
+        return self.wheres(self.juxtaposed())
 
     def juxtaposed(self) -> Node:
-        """Parse an operand of `^` to the right of it: `2^3x` is `2^(3x)`."""
+        """Parse `2x` and `2(x)y`, each one product; `2^3x` is `2^(3x)`, so this is also what stands right of `^`."""
         left = self.unary()
+        if self.next() != JUXTAPOSED:
+            return left
+        factors = [left]
         while self.next() == JUXTAPOSED:
             self.at += 1
-            left = Call(operator_name("*"), (left, self.factor()), pos=left.pos)
-        return left
+            factors.append(self.factor())
+        return Call(operator_name("*"), tuple(factors), pos=left.pos)
 
     def wheres(self, left: Node) -> Node:
         """Parse `where T` and `where {T, S}`, any number of them."""
