@@ -17,6 +17,7 @@ from jlkern.engines.numba.lower.values import (
     Irrational,
     Scalar,
     Static,
+    Symbol,
     Tuple,
     TypeValue,
     Value,
@@ -108,7 +109,9 @@ def static(cx: Context, name: str, params: tuple[Any, ...], args: tuple[Value, .
     rank = 1 if name.endswith("Vector") else 2
     dims = tuple(d for d in params[:rank] if isinstance(d, int))
     elem = params[rank] if len(params) > rank else None
-    if (len(args) == 1 and isinstance(args[0], (Tuple, Static))) or (len(args) == 1 and isinstance(args[0], Array)):
+    if args == (Symbol("undef"),):
+        args = ()
+    if len(args) == 1 and isinstance(args[0], (Tuple, Static, Array)):
         items = spread(cx, args[0])
         if isinstance(args[0], Static) and not dims:
             dims = args[0].dims

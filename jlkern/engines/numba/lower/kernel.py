@@ -9,14 +9,13 @@ from jlkern.engines.numba.lower import collections as _collections
 from jlkern.engines.numba.lower import simt
 from jlkern.engines.numba.lower.context import Context, Scope
 from jlkern.engines.numba.lower.lower import lower, lower_block
-from jlkern.engines.numba.lower.methods import static_parameter, type_of_node, type_vars
+from jlkern.engines.numba.lower.methods import named_type, static_parameter, type_of_node, type_vars
 from jlkern.engines.numba.lower.registry import no_method
 from jlkern.engines.numba.lower.scan import assigned, children, has_barrier, has_return, returned_names, tail
 from jlkern.engines.numba.lower.types import ANY, BY_NUMPY, FLOAT16, FLOAT32, FLOAT64, INT64, ComplexT, Prim, match
 from jlkern.engines.numba.lower.values import (
     Array,
     Complex,
-    Function,
     Scalar,
     Tuple,
     TypeValue,
@@ -107,7 +106,8 @@ def _globals(source: KernelSource, params: Mapping[str, Any]) -> dict[str, Any]:
         while isinstance(item, n.MacroCall) and item.args:
             item = item.args[-1]
         if isinstance(item, n.FunctionDef):
-            key = f"%constructors {item.name}" if item.name in structs else item.name
+            own = _own_name(item.name)
+            key = f"%constructors {own}" if own in structs or named_type(own) is not None else own
             found[key] = (*found.get(key, ()), item)
         elif isinstance(item, n.Const) and isinstance(item.assign.target, n.Name):
             found[item.assign.target.id] = item.assign.value
@@ -122,6 +122,12 @@ def _globals(source: KernelSource, params: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in params.items():
         found[name] = from_canonical(value)
     return found
+
+
+def _own_name(name: str) -> str:
+    """Return the name of a function without the module that it extends: `Base.+` is `+`."""
+    module, dot, own = name.partition(".")
+    return own if dot and own and module.isidentifier() else name
 
 
 def _bind_params(
@@ -199,8 +205,7 @@ def _argument(cx: Context, param: n.Param, arg: ArgType) -> tuple[Value, simt.Pa
 def _function(cx: Context, text: str) -> Value:
     from jlkern.syntax.parser import parse_expression
 
-    value = lower(cx, parse_expression(text))
-    return value if isinstance(value, (Function, TypeValue)) else value
+    return lower(cx, parse_expression(text))
 
 
 def _scalars(arg: ArgType, var: str, leaves: list[str]) -> Value:

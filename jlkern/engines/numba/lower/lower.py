@@ -59,6 +59,8 @@ CONSTANTS: dict[str, Value] = {
     "Inf32": constant(float("inf"), FLOAT32), "NaN32": constant(float("nan"), FLOAT32),
     "Inf64": constant(float("inf"), FLOAT64), "NaN64": constant(float("nan"), FLOAT64),
     "nothing": Nothing(),
+    "im": Complex(constant(False, BOOL), constant(True, BOOL)),
+    "undef": Symbol("undef"),
 }  # fmt: skip
 _MAX_DEPTH = 60
 
@@ -134,7 +136,7 @@ def lookup_global(cx: Context, name: str) -> Value:
             cx.scope, cx.inbounds, cx.line = outer_scope, outer_bounds, line
     if name in CONSTANTS:
         return CONSTANTS[name]
-    ty = named_type(name)
+    ty = None if name in BUILTINS else named_type(name)
     if ty is not None:
         return TypeValue(ty)
     if name in BUILTINS or name in ("^", ":"):
@@ -180,7 +182,10 @@ def lower_args(cx: Context, args: tuple[n.Node, ...]) -> tuple[Value, ...]:
         if isinstance(arg, n.Splat):
             values.extend(spread(cx, lower(cx, arg.value)))
         else:
-            values.append(lower(cx, arg))
+            value = lower(cx, arg)
+            if isinstance(value, Unstable):
+                cx.unsupported(value.reason, "convert one of them, as in `zero(eltype(x))`")
+            values.append(value)
     return tuple(values)
 
 
