@@ -119,15 +119,15 @@ def load_source(
     function = kernel.function
     parameters, vals = _split(function, tunables, origin)
     _check_tunables(function, tunables, vals, origin)
-    functions, structs = _definitions(module)
-    findings = analyse(function, functions, structs)
+    try:
+        findings = analyse(function, *_definitions(module))
+        proof = prove(function, findings)
+        effects = effects_of(function, findings, proof.exact)
+    except RecursionError:
+        raise SourceSyntaxError(f"{origin.where(function.pos.line)}: the source is nested too deeply") from None
     _check_const(parameters, findings.writes, origin)
-    proof = prove(function, findings)
-    effects = effects_of(function, findings, proof.exact)
     data = {param.name for param in parameters}
-    effects = Effects(
-        effects.written & data, effects.read_first & data, tuple(u for u in effects.unknown if u[0] in data)
-    )
+    unknown = tuple(item for item in effects.unknown if item[0] in data)
     return KernelSource(
         text=text,
         origin=origin,
@@ -137,7 +137,7 @@ def load_source(
         parameters=parameters,
         vals=vals,
         digest=hashlib.sha256(f"{function.name}\0{digest}".encode()).hexdigest(),
-        effects=effects,
+        effects=Effects(effects.written & data, effects.read_first & data, unknown),
         ndrange_param=proof.param,
         ndrange_problem=proof.problem,
         ndrange_dims=proof.dims,

@@ -59,7 +59,7 @@ class Source:
         self.ascii = text.isascii()
         self.comments = "#" in text
         self.indexing = 0  # how many `[...]` of an index we are in: there `end` is a value
-        self.replaced: dict[int, Node] = {}  # see `expressions.unary_head`
+        self.replaced: dict[int, Node] = {}  # see `chains.unary_head`
         self.original: bytes | None = None  # the text before the last repair, see `_parse`
         self.inserted: list[int] = []  # where marks were inserted
         self.lines = [0]

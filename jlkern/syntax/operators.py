@@ -41,6 +41,7 @@ UNARY = frozenset("+ - ! ~ ¬ √ ∛ ∜ ± ∓ <: >:".split())
 JUXTAPOSED = ""  # stands between the factors of `2x`; it is no operator, so it has no level
 _CHAINED = frozenset(("+", "++", "*"))  # `a + b + c` is one call of three arguments
 _BOTH = frozenset("+ - ~ & $ ± ∓ ⋆ :".split())  # `[a -b]` has two elements where these are concerned
+_DEEPEST = 150  # operators that nest to the left: who walks the tree recurses that deep
 _NAMES: dict[str, Name] = {}
 
 
@@ -211,8 +212,13 @@ class Chain:
         """Parse operators of `level` and tighter, down to shifts, by precedence climbing."""
         left = self.prefix()
         items = self.items
+        depth = 0
         while self.at < len(items):
             op = items[self.at]
+            depth += 1
+            if depth > _DEEPEST:
+                pos = self.place(self.starts[self.at])
+                raise SyntaxProblem(pos.line, pos.column, f"more than {_DEEPEST} operators in a row; split it up")
             if not isinstance(op, str):
                 if not self.sensitive:
                     self.unexpected()

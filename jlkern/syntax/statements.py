@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jlkern.syntax.chains import check_word
 from jlkern.syntax.cst import Source, convert, converts, unsupported
 from jlkern.syntax.definitions import block, declarations
-from jlkern.syntax.expressions import check_word
 from jlkern.syntax.nodes import Break, Continue, For, If, Let, Local, Node, Return, While
 
 if TYPE_CHECKING:
