@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jlkern.syntax import definitions
+from jlkern.syntax.building import Braces
 from jlkern.syntax.cst import FACTOR_MARK, Source, convert, converts, fold
 from jlkern.syntax.literals import integer
 from jlkern.syntax.nodes import Name, Node
-from jlkern.syntax.operators import JUXTAPOSED, UNARY, Braces, Chain
+from jlkern.syntax.operators import JUXTAPOSED, UNARY, Chain
 
 if TYPE_CHECKING:
     from tree_sitter import Node as Tree

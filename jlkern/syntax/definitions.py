@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jlkern.syntax.building import Params, Signature
 from jlkern.syntax.cst import Source, convert, converts, fold, unsupported
 from jlkern.syntax.nodes import (
     Assign,
@@ -27,7 +28,6 @@ from jlkern.syntax.nodes import (
     Using,
     Where,
 )
-from jlkern.syntax.operators import Params, Signature
 from jlkern.syntax.problem import KernelOptionProblem
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jlkern.syntax import definitions
+from jlkern.syntax.building import operator_name, split_dot
 from jlkern.syntax.chains import braces, elements, flatten_operand, prefixed, push_operator
 from jlkern.syntax.cst import Source, convert, converts, fold, unsupported
 from jlkern.syntax.nodes import (
@@ -25,7 +26,7 @@ from jlkern.syntax.nodes import (
     TupleExpr,
     VectorExpr,
 )
-from jlkern.syntax.operators import Chain, operator_name, split_dot
+from jlkern.syntax.operators import Chain
 
 if TYPE_CHECKING:
     from tree_sitter import Node as Tree

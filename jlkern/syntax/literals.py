@@ -6,9 +6,9 @@ import re
 import struct
 from typing import TYPE_CHECKING
 
+from jlkern.syntax.building import finished
 from jlkern.syntax.cst import Source, convert, converts, fold, unsupported
 from jlkern.syntax.nodes import Interpolated, Literal, MacroCall, Node, Pos
-from jlkern.syntax.operators import finished
 
 if TYPE_CHECKING:
     from tree_sitter import Node as Tree
