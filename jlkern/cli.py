@@ -97,7 +97,8 @@ def tune(target: str, signature: tuple[str, ...]) -> None:
             raise click.ClickException(f"{kernel_name} is no kernel of {module_name}")
         chosen = found
     try:
-        for made in jlkern.precompile(chosen, tuple(map(_argument, signature)), tune=True):
+        specs = [tuple(map(_argument, signature))] if signature else []
+        for made in jlkern.precompile(chosen, *specs, tune=True):
             click.echo(str(made))
     except JlkernError as problem:
         raise click.ClickException(str(problem)) from problem

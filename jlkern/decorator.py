@@ -81,7 +81,7 @@ def kernel(
     first_call: str = "tune",
     on_busy: str = "wait",
 ) -> Any:
-    """Make a kernel of a Python function whose docstring (or `source=`) is a KernelAbstractions source.
+    r'''Make a kernel of a Python function whose docstring (or `source=`) is a KernelAbstractions source.
 
     The function's parameters are the kernel's data parameters, in order; its body is empty.
 
@@ -133,7 +133,24 @@ def kernel(
     ------
     JlkernError
         The declaration has a mistake; the class says which kind, the message what to write instead.
-    """
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import jlkern
+    >>> @jlkern.kernel(tune={"block": [64, 128]}, first_call="default")
+    ... def saxpy(y, a, x) -> None:
+    ...     """
+    ...     @kernel function saxpy!(y, a, @Const(x))
+    ...         i = @index(Global)
+    ...         @inbounds y[i] += a * x[i]
+    ...     end
+    ...     """
+    >>> y = np.zeros(3, np.float32)
+    >>> saxpy(y, np.float32(2), np.arange(3, dtype=np.float32))
+    >>> y
+    array([0., 2., 4.], dtype=float32)
+    '''
     options = Options(
         tune, name, restrictions, default, workgroup, ndrange, key, bucket, inout, compare, reference, tolerance,
         engine, device, strategy, strategy_options, seed, effort, max_evals, time_limit, first_call, on_busy,
@@ -187,6 +204,12 @@ def from_source(
     ------
     JlkernError
         As `jlkern.kernel` does.
+
+    Examples
+    --------
+    >>> import jlkern
+    >>> jlkern.from_source("@kernel function fill!(y, a) i = @index(Global); y[i] = a end", workgroup=64)
+    <jlkern kernel fill(y, a)>
     """
     options = Options(
         tune, name, restrictions, default, workgroup, ndrange, key, bucket, inout, compare, reference, tolerance,

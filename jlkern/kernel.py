@@ -39,11 +39,22 @@ _SETTINGS = (
 
 
 class Kernel(Generic[P]):
-    """A kernel. Make one with `@jlkern.kernel` or `jlkern.from_source`, and call it with the arguments of its
-    parameters.
+    """A kernel, from `@jlkern.kernel` or `jlkern.from_source`: call it with the arguments of its parameters.
 
     Two keywords go with every call: `ndrange=` launches over other work-items than declared, `config=` fixes tunables
     (those not named take their default) and asks neither tuning nor memo.
+
+    >>> import numpy as np
+    >>> import jlkern
+    >>> scale = jlkern.from_source("@kernel function scale!(y, a) i = @index(Global); y[i] *= a end")
+    >>> y = np.arange(4.0)
+    >>> scale(y, 3.0)
+    >>> y
+    array([0., 3., 6., 9.])
+    >>> twice = scale.bind(y, 2.0)
+    >>> twice()
+    >>> y
+    array([ 0.,  6., 12., 18.])
     """
 
     __name__: str
@@ -123,7 +134,9 @@ class Kernel(Generic[P]):
         Tunes first where a call would.
         """
         values = self._bound(args, kwargs)
-        plan, _ = self._runtime.plan(values, ndrange, config)
+        runtime = self._runtime
+        runtime.validate(values)  # a plan that is known says nothing of these very arrays
+        plan = runtime.recall(runtime.key(values, ndrange, config)) or runtime.plan(values, ndrange, config)[0]
         return Bound(plan, tuple(map(plain_array, values)))
 
     @overload

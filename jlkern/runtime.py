@@ -408,9 +408,12 @@ class Runtime:
         if len(shapes) == SHAPES_BEFORE_WARNING:
             import warnings
 
+            from jlkern.errors import TuningWarning
+
             warnings.warn(
                 f"{self.declaration.title} was tuned for {len(shapes)} shapes in this process ({'; '.join(shapes)}); "
                 "let shapes share a tuning with bucket='pow2' or key=",
+                TuningWarning,
                 stacklevel=5,
             )
 

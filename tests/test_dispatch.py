@@ -625,7 +625,7 @@ def test_a_call_from_its_own_tuning_runs_the_default(engine: PyEngine, monkeypat
 
 def test_many_tuned_shapes_are_warned_of_once(engine: PyEngine, tunings: list[TuneTask]) -> None:
     k = fresh(tune={"block": [1, 2]})
-    with pytest.warns(UserWarning, match=r"8 shapes.*pow2") as caught:
+    with pytest.warns(jlkern.TuningWarning, match=r"8 shapes.*pow2") as caught:
         for n in range(1, 12):
             k(np.zeros(n), 1.0, np.ones(n))
     assert len(caught) == 1
