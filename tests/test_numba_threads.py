@@ -1,0 +1,155 @@
+"""Launches from many threads, under every threading layer, and in forked children. Each case is a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+PRELUDE = """
+import os, threading
+import numpy as np
+from jlkern.engines.base import CompileRequest
+from jlkern.engines.numba import engine, threads
+from jlkern.signature import classify
+from jlkern.source import Origin, load_source
+
+TEXT = '''
+@kernel function scale!(y, @Const(x), a)
+    i = @index(Global)
+    s = x[i]
+    for k in 1:20
+        s = muladd(s, 0.5, a)
+    end
+    @inbounds y[i] = s
+end
+'''
+source = load_source(TEXT, Origin(None, 1, False), ())
+
+def launcher(args, **options):
+    signature = tuple(classify(name, a) for name, a in zip(source.names, args))
+    return engine().compile(CompileRequest(source, signature, {}, (64,), 1, source.effects.written, **options))
+
+def expected(x, a):
+    s = x.copy()
+    for _ in range(20):
+        s = s * 0.5 + a
+    return s
+
+x = np.arange(20000.0)
+large = launcher((x, x, 1.0))
+
+def run(n=20000, a=1.0):
+    y = np.zeros(n)
+    fire = large.fire((n,))
+    assert fire(y, x[:n], a) == 0
+    np.testing.assert_allclose(y, expected(x[:n], a), rtol=1e-12)
+"""
+
+
+def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, **environment}
+    program = textwrap.dedent(PRELUDE) + textwrap.dedent(code)
+    return subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=120)
+
+
+def passes(code: str, **environment: str) -> str:
+    done = python(code, **environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+CONCURRENT = """
+failures = []
+def work(k):
+    try:
+        for _ in range(30):
+            run(a=float(k))
+    except BaseException as error:
+        failures.append(error)
+workers = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+[w.start() for w in workers]
+[w.join() for w in workers]
+assert not failures, failures
+print(threads.layer())
+"""
+
+
+@pytest.mark.parametrize("layer", ["default", "omp", "workqueue"])
+def test_many_threads_at_once(layer: str) -> None:
+    if layer == "omp" and not _has_openmp():
+        pytest.skip("this machine has no OpenMP runtime library")
+    printed = passes(CONCURRENT, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2")
+    assert layer == "default" or printed.strip() == layer
+
+
+@pytest.mark.parametrize("layer", ["default", "workqueue"])
+def test_forked_child_launches(layer: str) -> None:
+    code = """
+    run()
+    child = os.fork()
+    if not child:
+        try:
+            run(a=3.0)
+            os._exit(7)
+        except BaseException as error:
+            print(error, flush=True)
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    run()
+    """
+    passes(code, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2")
+
+
+def test_small_launches_start_no_threads() -> None:
+    code = """
+    run(100)
+    assert threads.layer.cache_info().currsize == 0
+    assert threading.active_count() == 1
+    """
+    passes(code, NUMBA_NUM_THREADS="2")
+
+
+def test_a_failing_check_in_a_parallel_launch_is_reported() -> None:
+    code = """
+    from jlkern.errors import BoundsError
+    y = np.zeros(20000)
+    fire = large.fire((20000,))
+    for short in (19999, 10000, 1):
+        status = fire(y, x[:short], 1.0)
+        try:
+            large.fail(fire, status)
+        except BoundsError as error:
+            assert "is out of bounds" in str(error) and "line 4" in str(error), error
+        else:
+            raise AssertionError("no error")
+    run()
+    """
+    passes(code, NUMBA_NUM_THREADS="2")
+    passes(code, NUMBA_NUM_THREADS="2", NUMBA_THREADING_LAYER="workqueue")
+
+
+def test_same_bits_whatever_the_number_of_threads() -> None:
+    code = """
+    y = np.zeros(20000)
+    fire = large.fire((20000,))
+    assert fire(y, x, 0.1) == 0
+    print(hash(y.tobytes()))
+    """
+    env = {"PYTHONHASHSEED": "0"}
+    results = {passes(code, NUMBA_NUM_THREADS=count, **env) for count in ("1", "2")}
+    results.add(passes(code, NUMBA_NUM_THREADS="2", NUMBA_THREADING_LAYER="workqueue", **env))
+    assert len(results) == 1
+
+
+def _has_openmp() -> bool:
+    from numba.core.errors import NumbaError
+
+    try:
+        from numba.np.ufunc import omppool
+    except (ImportError, NumbaError):
+        return False
+    return omppool is not None
