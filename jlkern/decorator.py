@@ -234,8 +234,8 @@ def _decorate(function: Any, source: str | Path | None, options: Options) -> Ker
     from jlkern.source import Origin, find_origin
 
     title = function.__qualname__
-    check_body(function)
     parameters = parameters_of(function)
+    check_body(function, parameters.signature)
     if source is None:
         text = function.__doc__ or ""
         if "@kernel" not in text:

@@ -258,6 +258,11 @@ def make_kernel(
     self.__doc__ = declaration.source.text
     if function is not None:
         self.__wrapped__ = function
+        self.__annotations__ = {
+            name: p.annotation
+            for name, p in declaration.parameters.signature.parameters.items()
+            if p.annotation is not p.empty
+        }
         self.__doc__ = function.__doc__ if function.__doc__ is not None else self.__doc__
     return self
 

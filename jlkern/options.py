@@ -155,7 +155,7 @@ def space_of(options: Options) -> Space:
     return make_space(options.tune, options.restrictions, options.default)
 
 
-def check_body(function: types.FunctionType) -> None:
+def check_body(function: types.FunctionType, signature: inspect.Signature) -> None:
     """Check that a decorated function's body is empty: what runs is the source, code here would be lost silently."""
     code = function.__code__
     if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
@@ -165,8 +165,8 @@ def check_body(function: types.FunctionType) -> None:
             f"{function.__qualname__} has code in its body, which would never run; leave only the docstring "
             "(or `...`), the kernel's source is what runs"
         )
-    returns = function.__annotations__.get("return")
-    if returns not in (None, "None", types.NoneType):
+    returns = signature.return_annotation
+    if returns not in (None, "None", types.NoneType, inspect.Signature.empty):
         raise SignatureError(
             f"{function.__qualname__} returns {returns!r}; a kernel writes into its arrays: write -> None"
         )

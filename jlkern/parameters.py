@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import keyword
+import sys
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ def parameters_of(function: Callable[..., Any]) -> Parameters:
         `*args` or `**kwargs`, or a parameter named like a keyword of every call.
     """
     try:
-        signature = inspect.signature(function)
+        signature = _signature(function)
     except (TypeError, ValueError):
         raise SignatureError(f"{function!r} has no signature to take the parameters from") from None
     where = getattr(function, "__qualname__", repr(function))
@@ -74,6 +75,15 @@ def parameters_of(function: Callable[..., Any]) -> Parameters:
         and (dtype := _conversion(parameter.annotation, function)) is not None
     }
     return Parameters(names, signature, converts)
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    """Return a function's signature; annotations that cannot be evaluated (names for type checkers) stay as they are."""
+    if sys.version_info >= (3, 14):
+        import annotationlib
+
+        return inspect.signature(function, annotation_format=annotationlib.Format.FORWARDREF)
+    return inspect.signature(function)
 
 
 def parameters_named(names: tuple[str | None, ...]) -> Parameters:

@@ -7,6 +7,7 @@ import linecache
 import pydoc
 import subprocess
 import sys
+import typing
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ def test_a_kernel_looks_like_its_function() -> None:
     assert list(inspect.signature(saxpy.__wrapped__).parameters) == ["y", "a", "x"]
     assert inspect.getsource(saxpy).startswith("@jlkern.kernel")  # type: ignore[arg-type]
     assert callable(saxpy)
+    assert typing.get_type_hints(saxpy) == {"y": Any, "a": Any, "x": Any}
     assert repr(saxpy).startswith("<jlkern kernel saxpy(")
 
 
