@@ -105,6 +105,11 @@ def declare(options: Options, source: KernelSource, parameters: Parameters, spac
         The kind of the mistake; the message says what to write instead.
     """
     names = parameters.names
+    select.check_engine(options.engine)
+    select.check_device(options.device)
+    if options.engine != "auto":
+        # before anything is asked of the source that a construct nobody understands would leave unproved
+        select.engine_named(options.engine).check(source)
     _check_count(source, parameters, title)
     for tunable in space.names:
         if tunable in names or tunable in source.names:
@@ -121,10 +126,6 @@ def declare(options: Options, source: KernelSource, parameters: Parameters, spac
     written, restored = _effects(options, source, names, title)
     if options.first_call not in FIRST_CALLS:
         raise OptionError(f"first_call= must be one of {_listed(FIRST_CALLS)}, got {options.first_call!r}")
-    select.check_engine(options.engine)
-    select.check_device(options.device)
-    if options.engine != "auto":
-        select.engine_named(options.engine).check(source)
     space.default()  # an empty space is an error of the declaration, not of the first call
     return Declaration(
         title=title,

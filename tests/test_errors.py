@@ -230,6 +230,18 @@ def test_unsupported_constructs(engine: PyEngine, monkeypatch: pytest.MonkeyPatc
         jlkern.from_source(SAXPY, engine="numba")
 
 
+def test_unsupported_constructs_have_a_name_and_a_line() -> None:
+    source = SAXPY.replace("@inbounds y[i] += a * x[i]", "try\n        y[i] = 1\n    catch\n    end")
+    with pytest.raises(errors.UnsupportedError, match=r"line 4 of the source.*`try`"):
+        jlkern.from_source(source, engine="numba")
+    k = jlkern.from_source(source, ndrange="y")
+    for _ in range(2):
+        with pytest.raises(
+            errors.UnsupportedError, match=r"(?s)line 4 of the source.*`try`.*julia engine is not available"
+        ):
+            k(np.zeros(3), 1.0, np.zeros(3))
+
+
 def test_strategies_are_looked_up_when_kernel_tuner_is_there(engine: PyEngine) -> None:
     k = jlkern.from_source(SAXPY, tune={"b": [1, 2]}, strategy="no_such_strategy")
     with pytest.raises(errors.OptionError, match=r"strategy= must be one of .*genetic_algorithm"):

@@ -121,6 +121,7 @@ def test_loky() -> None:
             assert (y == 2).all()
 
 
+@pytest.mark.slow
 def test_a_script_hands_its_kernels_to_loky(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
