@@ -127,6 +127,15 @@ def test_a_better_contender_is_found_in_noise_and_drift(drift):
     assert right >= 95
 
 
+def test_many_contenders_get_no_more_luck_than_one():
+    rng = random.Random(0)
+    wrong = 0
+    for _ in range(300):
+        rounds = [[rng.lognormvariate(0, 0.1) for _ in range(15)] for _ in range(9)]
+        wrong += choose(rounds) != 0
+    assert wrong <= 12  # 4 %
+
+
 def test_a_race_drops_losers_early_and_stops_when_decided():
     machine = Machine(1, spikes=0)
     rounds = race([machine.sampler(t) for t in (1.0, 2.0, 0.5)])

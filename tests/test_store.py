@@ -502,6 +502,10 @@ def test_a_process_id_that_is_used_again_holds_nothing(path):
         pytest.skip("the system does not tell when a process started")
     store._database.write(lambda c: c.execute("UPDATE leases SET started = '1'"), None)
     assert store.acquire(KEY) is not None
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    store._database.write(lambda c: c.execute("UPDATE leases SET started = '', pid = ?", (child.pid,)), None)
+    assert store.acquire(KEY) is not None
     # Of another machine only the time tells.
     store._database.write(lambda c: c.execute("UPDATE leases SET started = '1', host = 'elsewhere'"), None)
     assert store.acquire(KEY) is None

@@ -577,6 +577,17 @@ def test_stored_times_do_not_beat_fresh_ones():
     assert str(tune(task).best) == "block=128"
 
 
+def test_a_finalist_known_from_an_earlier_run_is_verified_again():
+    store = Store(None)
+    tune(make_task(FakeEngine(add_one, cost_by_block), store=store))
+
+    def body(params, y, x):  # the arguments of this run show what those of the earlier one did not
+        y[...] = x + 1 + (params["block"] == 128)
+
+    result = tune(make_task(FakeEngine(body, cost_by_block), store=store))
+    assert statuses(result)[128] == "wrong" and str(result.best) == "block=256"
+
+
 def test_wrong_results_and_failed_launches_are_tried_again():
     store = Store(None)
 
@@ -634,6 +645,8 @@ def test_a_busy_key_may_use_the_default_or_give_up():
 def test_an_owner_that_fails_leaves_the_key_to_the_next():
     store = Store(None)
     task = make_task(FakeEngine(add_one, cost_by_block), store=store)
+    # A winner from before the wait is not what was waited for.
+    store.publish(task.key, Winner(Config((("block", 512),)), created=time.time() - 60))
     lease = store.acquire(task.key)
     threading.Timer(0.05, lease.release).start()
     assert str(tune(task).best) == "block=128"
