@@ -29,7 +29,7 @@ import numpy as np
 import jlkern
 
 # Every kernel is launched over (columns, groups of `items` rows): work-item (x, group) does `items` pixels of column x.
-TUNE = {"block_size_x": [16, 32, 64, 128], "block_size_y": [16, 1, 4], "items": [1, 2, 4]}
+TUNE = {"block_size_x": [16, 64, 256], "block_size_y": [16, 1, 4], "items": [1, 4]}
 SMALL_ENOUGH = ["block_size_x * block_size_y <= 1024"]
 
 

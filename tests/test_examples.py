@@ -58,7 +58,7 @@ def sobel(picture: np.ndarray) -> np.ndarray:
     return np.hypot(across, down)
 
 
-CONFIGS = [{}, {"block_size_x": 32, "block_size_y": 4, "items": 4}]
+CONFIGS = [{}, {"block_size_x": 64, "block_size_y": 4, "items": 4}]
 
 
 @pytest.mark.parametrize("config", CONFIGS)
