@@ -23,7 +23,7 @@ class Locks:
     """One lock per key, made when somebody wants it and gone when nobody does."""
 
     def __init__(self) -> None:
-        self._guard = threading.Lock()
+        self._guard = threading.RLock()
         self._held: dict[Hashable, tuple[threading.RLock, list[int]]] = {}
 
     @contextlib.contextmanager
@@ -45,18 +45,22 @@ class Locks:
 
     def reset(self) -> None:
         """Forget all locks: in a forked child, those that other threads held stay locked for ever."""
-        self._guard = threading.Lock()
+        self._guard = threading.RLock()
         self._held = {}
 
 
 locks = Locks()
+tables = threading.RLock()
+"""Held while a kernel's table or plans change: one for all, since only calls of unknown kinds take it."""
+
 _launchers: OrderedDict[Hashable, Launcher] = OrderedDict()
-_guard = threading.Lock()
+_guard = threading.RLock()
 
 
 def _after_fork() -> None:
-    global _guard
-    _guard = threading.Lock()
+    global _guard, tables
+    _guard = threading.RLock()
+    tables = threading.RLock()
     locks.reset()
 
 

@@ -9,12 +9,12 @@ launch refuses before it runs; then, and for every unknown key, the slow path in
 from __future__ import annotations
 
 import inspect
-import threading
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jlkern import compiled
 from jlkern.errors import JlkernError
 from jlkern.parameters import convert
 from jlkern.runtime import Plan, Runtime, adapted, part, raise_failure
@@ -34,7 +34,6 @@ class Dispatcher:
         self.runtime = runtime
         self.table: dict[Hashable, Callable[..., int]] = {}
         self.plans: dict[Callable[..., int], Plan] = {}
-        self.guard = threading.Lock()
         self.kinds: tuple[str, ...] | None = None
         self.key: Callable[..., Hashable] | None = None
 
@@ -47,7 +46,7 @@ class Dispatcher:
     def enter(self, kernel: Kernel[...], args: tuple[Any, ...], plan: Plan) -> None:
         """Enter a plan into the table; the first one decides the form of the generated function."""
         kinds = kinds_of(plan.signature)
-        with self.guard:
+        with compiled.tables:
             if self.kinds is None:
                 call, self.key = self.generate(kinds)
                 self.kinds = kinds
@@ -78,10 +77,10 @@ class Dispatcher:
 
     def forget(self) -> None:
         """Empty the table, so that the next calls ask anew."""
-        with self.guard:
+        self.runtime.forget()
+        with compiled.tables:
             self.table.clear()
             self.plans.clear()
-        self.runtime.forget()
 
     def generate(self, kinds: tuple[str, ...]) -> tuple[Callable[..., None], Callable[..., Hashable]]:
         """Write the function of a call, and the one of its key, for parameters of these kinds."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -25,8 +24,8 @@ class Miss:
         return f"{self.kernel}({self.signature}) over {ndrange}: ran {self.config} ({self.origin})"
 
 
-_guard = threading.Lock()
-_records: list[list[Miss]] = []
+# One entry for each open context, in the order of opening.
+_records: dict[object, list[Miss]] = {}
 
 
 @contextlib.contextmanager
@@ -50,16 +49,12 @@ def frozen(record: list[Miss] | None = None) -> Iterator[list[Miss]]:
     []
     """
     misses: list[Miss] = [] if record is None else record
-    with _guard:
-        _records.append(misses)
+    mine = object()
+    _records[mine] = misses
     try:
         yield misses
     finally:
-        with _guard:
-            for place in range(len(_records) - 1, -1, -1):
-                if _records[place] is misses:
-                    del _records[place]
-                    break
+        del _records[mine]
 
 
 def is_frozen() -> bool:
@@ -70,8 +65,7 @@ def is_frozen() -> bool:
 
 
 def record_miss(miss: Miss) -> None:
-    """Note a miss in every open `frozen` context."""
-    with _guard:
-        for misses in _records:
-            if miss not in misses:
-                misses.append(miss)
+    """Note a miss, once, in every open `frozen` context."""
+    for misses in list(_records.values()):
+        if miss not in misses:
+            misses.append(miss)

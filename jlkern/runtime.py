@@ -6,7 +6,6 @@ keeps an argument; two threads that ask for the same unknown key tune once, the 
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
@@ -76,7 +75,7 @@ class Runtime:
 
     declaration: Declaration
     plans: OrderedDict[Hashable, Plan] = field(default_factory=OrderedDict)
-    guard: threading.Lock = field(default_factory=threading.Lock)
+    generation: int = 0  # how often the plans were forgotten
     tuned_shapes: list[str] = field(default_factory=list)
     checked: set[str] = field(default_factory=set)
 
@@ -95,11 +94,13 @@ class Runtime:
                 if status:
                     raise_failure(plan, plan.fire, status)
                 return plan, True
+        generation = self.generation
         plan, lasting = self.plan(args, ndrange, config)
         if plan.launcher is not None:
             status = plan.fire(*args)
             if status:
                 raise_failure(plan, plan.fire, status)
+        lasting = lasting and generation == self.generation  # a tuning that ended meanwhile knows better
         if lasting:
             self.remember(key, plan)
         return plan, lasting
@@ -108,7 +109,7 @@ class Runtime:
         """Return the plan kept under a key."""
         if key is None:
             return None
-        with self.guard:
+        with compiled.tables:
             plan = self.plans.get(key)
             if plan is not None:
                 self.plans.move_to_end(key)
@@ -118,7 +119,7 @@ class Runtime:
         """Keep a plan under a key."""
         if key is None:
             return
-        with self.guard:
+        with compiled.tables:
             self.plans[key] = plan
             while len(self.plans) > PLANS:
                 self.plans.popitem(last=False)
@@ -398,11 +399,12 @@ class Runtime:
 
     def forget(self) -> None:
         """Forget the plans: after a tuning, later calls must ask again."""
-        with self.guard:
+        with compiled.tables:
             self.plans.clear()
+            self.generation += 1
 
     def _count_shape(self, key: MemoKey) -> None:
-        with self.guard:
+        with compiled.tables:
             self.tuned_shapes.append(", ".join(f"{name}={value}" for name, value in key.shapes))
             shapes = list(self.tuned_shapes)
         if len(shapes) == SHAPES_BEFORE_WARNING:

@@ -157,7 +157,7 @@ def test_a_forked_child_works() -> None:
         """Hold every lock of a kernel while the process forks."""
         from jlkern import compiled
 
-        with compiled._guard, compiled.locks.hold("x"):
+        with compiled._guard, compiled.tables, compiled.locks.hold("x"):
             holding.set()
             done.wait(10)
 
