@@ -85,10 +85,9 @@ class Lab:
         return self.task.device if self.task.device is not None else self.task.engine.devices()[0]
 
     def best(self) -> float:
-        """Return the least time of a candidate that may be used."""
-        return min(
-            (t.seconds for t in self.trials.values() if t.seconds is not None and t.status == "ok"), default=np.inf
-        )
+        """Return the least time of a candidate that this run has measured; stored times are of another day."""
+        good = [t for t in self.trials.values() if t.status == "ok" and not t.known]
+        return min((t.seconds for t in good if t.seconds is not None), default=np.inf)
 
     def load(self) -> None:
         """Take over what earlier runs journaled; what began and never ended took its process down."""
