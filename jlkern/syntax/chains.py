@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jlkern.syntax import definitions
-from jlkern.syntax.building import Braces
+from jlkern.syntax.building import Braces, operator_name
 from jlkern.syntax.cst import FACTOR_MARK, Source, convert, converts, fold
 from jlkern.syntax.literals import integer
-from jlkern.syntax.nodes import Name, Node
+from jlkern.syntax.nodes import Call, Name, Node, TupleExpr
 from jlkern.syntax.operators import JUXTAPOSED, UNARY, Chain
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _CALLABLE_HEADS = frozenset(("call_expression", "where_expression", "typed_expre
 # What may stand beside an operator that is used as a value.
 _BEFORE_OPERATOR = frozenset((b"", *(bytes((char,)) for char in b" \t\n([{,=;")))
 _AFTER_OPERATOR = frozenset((b"", *(bytes((char,)) for char in b" \t\n)]},;")))
-_OPERATOR_STARTS = frozenset(b"+-!~<>\xc2\xe2")
+_OPERATOR_STARTS = frozenset(b".+-!~<>*/\\^%&|=\xc2\xc3\xe2")
 
 
 @converts(*_CHAINED)
@@ -57,37 +57,67 @@ def elements(source: Source, nodes: list[Tree]) -> list[Node]:
     if len(nodes) == 1 and nodes[0].type not in _CHAINED:
         return [convert(source, nodes[0])]
     flat = Chain(source.data, source.place, sensitive=True)
+    flatten_row(source, nodes, flat)
+    return flat.parse()
+
+
+def flatten_row(source: Source, nodes: list[Tree], flat: Chain) -> None:
+    """Append the expressions of a row; the grammar splits `2x` there in two, and joins `0 x` to a product."""
     before = ""
     for node in nodes:
-        start = node.start_byte
-        if flat.ends and flat.ends[-1] == start:
+        if flat.ends and flat.ends[-1] == node.start_byte and before:
             if node.type in _NO_FACTORS or before == "macrocall_expression":
                 source.problem(node, f"unexpected `{source.text(node)[:40]}`")
-            flat.push(JUXTAPOSED, start, start)
+            flatten_factor(source, node, flat)
+        else:
+            flatten_operand(source, node, flat)
         before = node.type
+
+
+def flatten_factor(source: Source, node: Tree, flat: Chain) -> None:
+    """Append what stands right behind an operand: a factor of a product, or `-(a)`, which is a difference there."""
+    flat = flat.last()
+    start = node.start_byte
+    call = unary_head(source, node, any_operator=True) if source.data[start] in _OPERATOR_STARTS else None
+    if call is None:
+        flat.push(JUXTAPOSED, start, start)
         flatten_operand(source, node, flat)
-    return flat.parse()
+        return
+    operator, arguments = source.kids(call)
+    source.replaced[call.id] = convert(source, source.kids(arguments)[1])
+    push_operator(source, operator, flat)
+    flat.push(convert(source, node), arguments.start_byte, node.end_byte)
 
 
 def flatten(source: Source, node: Tree, flat: Chain) -> None:
     """Append the operands and operators under a node to a chain."""
+    flat = flat.last()
     operator_at = _CHAINED[node.type]
     kids = source.kids(node)
     if node.type == "juxtaposition_expression":
-        if kids[0].end_byte != kids[1].start_byte:
-            source.problem(kids[1], f"unexpected `{source.text(kids[1])[:40]}`")
-        if kids[0].type != "adjoint_expression":
-            factor_checked(source, kids[0], kids[1])
         flatten_operand(source, kids[0], flat)
-        flat.push(JUXTAPOSED, kids[1].start_byte, kids[1].start_byte)
-        flatten_operand(source, kids[1], flat)
+        if kids[0].end_byte == kids[1].start_byte:
+            if kids[0].type != "adjoint_expression":
+                factor_checked(source, kids[0], kids[1])
+            flatten_factor(source, kids[1], flat)
+        elif flat.sensitive:
+            flatten_operand(source, kids[1], flat)
+        else:
+            source.problem(kids[1], f"unexpected `{source.text(kids[1])[:40]}`")
         return
     first = 0
-    if operator_at == 1 and node.type == "assignment" and kids[0].type in _CALLABLE_HEADS:
-        head = definitions.short_form(source, kids[0])
-        if head is not None:
-            flat.push(head, kids[0].start_byte, kids[0].end_byte)
-            first = 1
+    if operator_at == 1:
+        if node.type == "assignment" and kids[0].type in _CALLABLE_HEADS:
+            head = definitions.short_form(source, kids[0])
+            if head is not None:
+                flat.push(head, kids[0].start_byte, kids[0].end_byte)
+                first = 1
+        elif kids[0].type == "operator" and source.text(kids[1]) in ("isa", "in"):
+            # `!isa(a, T)`, where the grammar takes `isa` for the operator and `!` for its left side
+            push_operator(source, kids[0], flat)
+            flat.function = source.text(kids[1])
+            flatten_operand(source, kids[2], flat)
+            return
     for at in range(first, len(kids)):
         kid = kids[at]
         if at == operator_at or not kid.is_named or kid.is_error:
@@ -119,6 +149,8 @@ def factor_checked(source: Source, number: Tree, factor: Tree) -> None:
 
 def push_operator(source: Source, kid: Tree, flat: Chain) -> None:
     """Append an operator; the `!` of `x!=y` belongs to it, though the grammar gives it to the name."""
+    if flat.tail is not None:
+        flat = flat.last()
     op, start = source.text(kid), kid.start_byte
     if source.inserted and op == _FACTOR_MARK:
         flat.push(JUXTAPOSED, kid.end_byte, kid.end_byte)
@@ -148,7 +180,21 @@ def flatten_operand(source: Source, node: Tree, flat: Chain) -> None:
     if kind in _CHAINED:
         flatten(source, node, flat)
         return
+    if flat.tail is not None:
+        flat = flat.last()
     start, end = node.start_byte, node.end_byte
+    if flat.function is not None:
+        name, flat.function = flat.function, None
+        if kind not in ("tuple_expression", "parenthesized_expression"):
+            source.problem(node, f"unexpected `{source.text(node)[:40]}`")
+        inner = convert(source, node)
+        args = inner.items if isinstance(inner, TupleExpr) and kind == "tuple_expression" else (inner,)
+        flat.push(Call(operator_name(name), args, pos=source.pos(node)), start, end)
+        return
+    if kind == "macrocall_expression" and node.children[-1].type == "macro_argument_list":
+        rest = flat.open_macro(lambda args: definitions.macro_call(source, node, args), start, end)
+        flatten_row(source, source.kids(node.children[-1]), rest)
+        return
     if kind == "operator" and flat.sensitive:
         source.problem(node, f"unexpected `{source.text(node)}`")
     if kind == "integer_literal":
@@ -167,7 +213,7 @@ def flatten_operand(source: Source, node: Tree, flat: Chain) -> None:
     flat.push(convert(source, node), start, end)
 
 
-def unary_head(source: Source, node: Tree) -> Tree | None:
+def unary_head(source: Source, node: Tree, any_operator: bool = False) -> Tree | None:
     """Return the `-(a)` that a postfix expression as `-(a)[1]` or `-(a)` starts with.
 
     Julia takes `-` before one parenthesised operand as the prefix operator, which binds looser than what follows, so
@@ -179,7 +225,8 @@ def unary_head(source: Source, node: Tree) -> Tree | None:
             kids = source.kids(node)
             inner = source.kids(kids[1])
             plain = len(kids) == 2 and len(inner) == 3 and inner[1].type not in ("splat_expression", "named_argument")
-            return node if plain and source.text(first) in UNARY and node.id not in source.replaced else None
+            known = any_operator or source.text(first) in UNARY
+            return node if plain and known and node.id not in source.replaced else None
         node = first
     return None
 

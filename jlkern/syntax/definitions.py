@@ -158,11 +158,14 @@ def parameters(source: Source, node: Tree) -> tuple[tuple[Param, ...], tuple[Par
         if not kid.is_named:
             if kid.type == ";":
                 into = kwparams
-        elif kid.type == "tuple_expression":
+        elif kid.type in ("tuple_expression", "typed_expression") and source.data[kid.start_byte] == 40:  # 40 is `(`
             name = f"#{len(params) + 1}"  # a name that no source can hold
             pos = source.pos(kid)
-            into.append(Param(name, pos=pos))
-            opening.append(Assign(convert(source, kid), Name(name, pos=pos), pos=pos))
+            made = convert(source, kid)
+            kind = made.type if isinstance(made, Typed) else None
+            target = made.value if isinstance(made, Typed) and made.value is not None else made
+            into.append(Param(name, kind, pos=pos))
+            opening.append(Assign(target, Name(name, pos=pos), pos=pos))
         elif kid.type != "for_clause":
             into.append(parameter(source, kid))
     return tuple(params), tuple(kwparams), tuple(opening)
@@ -196,6 +199,8 @@ def _parameter_of(source: Source, node: Tree, made: Node, pos: Pos) -> Param:
     if isinstance(made, MacroCall) and made.name in ("Const", "nospecialize", "specialize") and len(made.args) == 1:
         inner = _parameter_of(source, node, made.args[0], pos)
         return Param(inner.name, inner.type, inner.default, inner.vararg, made.name == "Const", pos=pos)
+    if isinstance(made, MacroCall) and made.name == "context" and not made.args:
+        return Param("__ctx__", pos=pos)  # the name that KernelAbstractions gives it
     return source.problem(node, f"invalid parameter `{source.text(node)[:40]}`")
 
 
@@ -210,6 +215,21 @@ def _lambda_parameters(source: Source, node: Tree) -> Node:
 # --- kernels ---------------------------------------------------------------------------------------------------------
 
 _OPTIONS = ("cpu", "inbounds", "unsafe_indices")
+
+
+def macro_call(source: Source, node: Tree, args: list[Node]) -> Node:
+    """Return the call of a macro, or the kernel that it makes, with the arguments that it was found to have."""
+    kids = source.kids(node)
+    at = next(i for i, kid in enumerate(kids) if kid.type == "macro_identifier")
+    qualifier = source.text(kids[0]) if at else None
+    inner = source.kids(kids[at])[-1]
+    name = fold(source.text(inner))
+    if inner.start_byte != kids[at].start_byte + 1 or (inner.type == "operator" and name != ".") or "?" in name:
+        source.problem(kids[at], f"unexpected `{source.text(kids[at])}`")
+    if inner.type == "scoped_identifier":
+        qualifier, name = name.rsplit(".", 1)
+    made = kernel(source, node, args) if name == "kernel" else None
+    return made or MacroCall(name, tuple(args), qualifier, pos=source.pos(node))
 
 
 def kernel(source: Source, node: Tree, args: list[Node]) -> KernelDef | None:

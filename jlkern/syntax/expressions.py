@@ -17,7 +17,6 @@ from jlkern.syntax.nodes import (
     Field,
     Index,
     Lambda,
-    MacroCall,
     MatrixExpr,
     Name,
     Node,
@@ -282,13 +281,6 @@ def _interpolation(source: Source, node: Tree) -> Node:
 def _macro(source: Source, node: Tree) -> Node:
     kids = source.kids(node)
     at = next(i for i, kid in enumerate(kids) if kid.type == "macro_identifier")
-    qualifier = source.text(kids[0]) if at else None
-    inner = source.kids(kids[at])[-1]
-    name = fold(source.text(inner))
-    if inner.start_byte != kids[at].start_byte + 1 or (inner.type == "operator" and name != ".") or "?" in name:
-        source.problem(kids[at], f"unexpected `{source.text(kids[at])}`")
-    if inner.type == "scoped_identifier":
-        qualifier, name = name.rsplit(".", 1)
     args: list[Node] = []
     for kid in kids[at + 1 :]:
         if kid.type == "macro_argument_list":
@@ -299,11 +291,7 @@ def _macro(source: Source, node: Tree) -> Node:
             args.insert(0, do_block(source, kid))
         else:
             args.append(convert(source, kid))
-    if name == "kernel":
-        made = definitions.kernel(source, node, args)
-        if made is not None:
-            return made
-    return MacroCall(name, tuple(args), qualifier, pos=source.pos(node))
+    return definitions.macro_call(source, node, args)
 
 
 def macro_arguments(source: Source, node: Tree) -> list[Node]:

@@ -29,6 +29,7 @@ from jlkern.syntax.nodes import (
     DotCall,
     If,
     Literal,
+    Name,
     Node,
     Pos,
     ShortCircuit,
@@ -45,6 +46,7 @@ UNARY = frozenset("+ - ! ~ ¬ √ ∛ ∜ ± ∓ <: >:".split())
 JUXTAPOSED = ""  # stands between the factors of `2x`; it is no operator, so it has no level
 _CHAINED = frozenset(("+", "++", "*"))  # `a + b + c` is one call of three arguments
 _BOTH = frozenset("+ - ~ & $ ± ∓ ⋆ :".split())  # `[a -b]` has two elements where these are concerned
+_OPEN = Name("@")  # stands for the macro call that a chain ends in
 _DEEPEST = 150  # operators that nest to the left: who walks the tree recurses that deep
 
 
@@ -61,7 +63,9 @@ class Chain:
         Whether `a -b` is two expressions, as among the arguments of a macro and in a matrix row.
     """
 
-    __slots__ = ("at", "colon", "data", "ends", "items", "place", "sensitive", "starts", "where")
+    __slots__ = (
+        "at", "colon", "data", "ends", "function", "items", "macro", "place", "sensitive", "starts", "tail", "where",
+    )  # fmt: skip
 
     def __init__(self, data: bytes, place: Callable[[int], Pos], sensitive: bool = False) -> None:
         self.items: list[Node | str] = []
@@ -73,6 +77,26 @@ class Chain:
         self.sensitive = sensitive
         self.colon = True  # whether `:` makes a range: not so between `?` and `:`
         self.where = True
+        self.function: str | None = None  # a word operator that is the function of the operand to come
+        self.tail: Chain | None = None  # the arguments of an open macro call: all that follows is theirs
+        self.macro: Callable[[list[Node]], Node] | None = None
+
+    def open_macro(self, finish: Callable[[list[Node]], Node], start: int, end: int) -> Chain:
+        """Append an operand that is a macro call without parentheses, and return the chain of its arguments.
+
+        In `a && @inbounds y[i] = 1` the macro's argument goes to the end, but the grammar ends it before the `=`.
+        """
+        self.push(_OPEN, start, end)
+        self.macro = finish
+        self.tail = Chain(self.data, self.place, sensitive=True)
+        return self.tail
+
+    def last(self) -> Chain:
+        """Return the chain that takes what comes next: this one, or the arguments of a macro call that it ends in."""
+        chain = self
+        while chain.tail is not None:
+            chain = chain.tail
+        return chain
 
     def push(self, item: Node | str, start: int, end: int) -> None:
         """Append an operand or an operator with its bytes."""
@@ -273,7 +297,7 @@ class Chain:
             item = self.items[at]
             if not isinstance(item, str):  # most operands stand between plain infix operators
                 follows = self.items[at + 1] if at + 1 < len(self.items) else "="
-                if isinstance(follows, str) and LEVEL.get(follows, POWER) < POWER:
+                if isinstance(follows, str) and LEVEL.get(follows, POWER) < POWER and item is not _OPEN:
                     self.at = at + 1
                     return finished(item)
         op = self.next()
@@ -362,6 +386,8 @@ class Chain:
         if isinstance(item, str):
             self.unexpected()
         self.at += 1
+        if item is _OPEN and self.tail is not None and self.macro is not None:
+            return self.macro(self.tail.parse())
         return finished(item)
 
 
