@@ -78,7 +78,7 @@ def parameters_of(function: Callable[..., Any]) -> Parameters:
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
-    """Return a function's signature; annotations that cannot be evaluated (names for type checkers) stay as they are."""
+    """Return a signature; annotations that cannot be evaluated (names for type checkers only) stay as they are."""
     if sys.version_info >= (3, 14):
         import annotationlib
 
