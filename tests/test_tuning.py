@@ -769,3 +769,32 @@ def test_waiting_for_the_device_is_not_this_runs_time():
     clock.waited = 5.0
     clock.start -= 12.0
     assert not clock.over() and clock.over(0.65)
+
+
+# --- with the embedded engine -----------------------------------------------------------------------------------------
+
+
+def test_a_real_kernel_end_to_end(tmp_path):
+    """An accumulating kernel with a configuration that is fast and wrong: work-items beyond the first group do nothing."""
+    import jlkern
+
+    source = r"""
+    @kernel function accumulate!(y, @Const(x))
+        i = @index(Global)
+        if !lazy || i <= 64
+            @inbounds y[i] += 2 * x[i]
+        end
+    end
+    """
+    with knobs.scope(cache_dir=tmp_path):
+        add = jlkern.from_source(source, tune={"block": [64, 256], "lazy": [False, True]}, engine="numba")
+        y, x = np.full(5000, 1.0), np.arange(5000.0)
+        result = add.tune(y, x)
+        assert (y == 1).all()
+        assert Counter(t.status for t in result.trials if not t.config.schedule) == {"ok": 2, "wrong": 2}
+        assert result.best.as_dict()["lazy"] is False and result.complete
+        reason = next(t.reason for t in result.trials if t.status == "wrong")
+        assert reason.startswith("y[64] is 1.0, the reference has 129.0; 4936 of 5000 differ")
+        assert add.config_for(y, x) == result.best
+        add(y, x)
+        assert np.array_equal(y, 1 + 2 * x)
