@@ -25,6 +25,7 @@ from jlkern.engines.numba.lower.values import (
     Symbol,
     Tuple,
     TypeValue,
+    Union,
     Value,
     constant,
     int64,
@@ -262,6 +263,15 @@ def store_index(cx: Context, obj: Value, args: tuple[Value, ...], value: Value) 
         cx.unsupported(f"`{obj.name}` is @Const and is written", "remove @Const")
     if any(isinstance(a, (Range, Symbol, CartesianRange)) for a in args):
         cx.unsupported(f"assignment to a slice of `{obj.name}`", "write a loop over its elements")
+    if isinstance(value, Union):
+        from jlkern.engines.numba.lower.lower import by_option
+
+        def put(option: Value) -> Value:
+            store_index(cx, obj, args, option)
+            return Nothing()
+
+        by_option(cx, value, put)
+        return
     if not isinstance(value, (Scalar, Complex)):
         value = convert(cx, value, obj.elem)
     value = cx.hold_all(value)

@@ -47,7 +47,6 @@ from jlkern.engines.numba.lower.values import (
     int64,
     leaves,
     rebuild,
-    same_shape,
     type_of,
 )
 from jlkern.engines.numba.lower.values import Function as FunctionValue
@@ -627,11 +626,9 @@ def _ifelse(cx: Context, args: tuple[Value, ...]) -> Value:
         no_method(cx, "ifelse", args)
     if cond.is_const:
         return a if cond.const else b
-    if not same_shape(a, b):
-        cx.unsupported(f"`ifelse` between {type_of(a)} and {type_of(b)}", "give both the same type")
-    cond = cx.hold(cond)
-    pairs = zip(leaves(a), leaves(b), strict=True)
-    return rebuild(a, iter([cx.scalar("select", x.type, cond.expr, x.expr, y.expr) for x, y in pairs]))
+    from jlkern.engines.numba.lower.lower import branch
+
+    return branch(cx, cond, lambda: a, lambda: b)
 
 
 @builtin("∘")

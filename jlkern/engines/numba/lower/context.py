@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from jlkern.engines.numba.lower import fold, simt
-from jlkern.engines.numba.lower.types import BOOL, BY_NUMPY, Prim
-from jlkern.engines.numba.lower.values import Scalar, Unstable, Value, leaves, rebuild, same_shape
+from jlkern.engines.numba.lower.types import BOOL, BY_NUMPY, INT64, Prim
+from jlkern.engines.numba.lower.values import Array, Scalar, Union, Unstable, Value, leaves, rebuild, same_shape
 from jlkern.errors import UnsupportedError
 from jlkern.source import KernelSource
 from jlkern.syntax.nodes import Node
@@ -29,6 +29,10 @@ RESERVED = frozenset(keyword.kwlist) | {
     "abs",
     "int",
 }
+
+
+MAX_UNION = 4
+"""How many types one variable may have."""
 
 
 class Slot:
@@ -93,7 +97,9 @@ class Context:
     comments: dict[str, str] = field(default_factory=dict)
     undefined: dict[str, simt.Var] = field(default_factory=dict)
     _used: set[str] = field(default_factory=set)
-    _canonical: dict[tuple[Slot, int, str], simt.Var] = field(default_factory=dict)
+    _canonical: dict[tuple[Slot, int, int], simt.Var] = field(default_factory=dict)
+    _kinds: list[Value] = field(default_factory=list)
+    tagged: set[Slot] = field(default_factory=set)
     _keys: int = 0
 
     # --- errors ---
@@ -158,11 +164,37 @@ class Context:
         self._keys += 1
         return self._keys
 
-    def canonical(self, slot: Slot, leaf: int, ty: str, several: bool) -> simt.Var:
-        """Return the variable that holds leaf number `leaf` of a slot while it is of type `ty`."""
-        key = (slot, leaf, ty)
+    def kind(self, value: Value) -> int:
+        """Return the number of a value's type; values that exist at compile time only are each a type of their own."""
+        for number, known in enumerate(self._kinds):
+            if same_shape(known, value):
+                return number
+        self._kinds.append(value)
+        return len(self._kinds) - 1
+
+    def options(self, value: Value) -> tuple[tuple[int, Value], ...]:
+        """Return what a value may be: itself, or a union's options, with the numbers of their types."""
+        return value.options if isinstance(value, Union) else ((self.kind(value), value),)
+
+    def holders(self, slot: Slot, value: Value) -> list[simt.Var]:
+        """Return the variables that hold the leaves of a slot's value; each type that it can have has its own."""
+        if isinstance(value, Union):
+            return [self.tag(slot), *(v for _, option in value.options for v in self.holders(slot, option))]
+        kind, items = self.kind(value), list(leaves(value))
+        names = []
+        for n, item in enumerate(items):
+            key = (slot, kind, n)
+            if key not in self._canonical:
+                name = f"{slot.name}_{n + 1}" if len(items) > 1 else slot.name
+                self._canonical[key] = self.fresh(name, item.type.numpy)
+            names.append(self._canonical[key])
+        return names
+
+    def tag(self, slot: Slot) -> simt.Var:
+        """Return the variable that tells which type a slot's value has."""
+        key = (slot, -1, 0)
         if key not in self._canonical:
-            self._canonical[key] = self.fresh(f"{slot.name}_{leaf + 1}" if several else slot.name, ty)
+            self._canonical[key] = self.fresh(f"{slot.name}_kind", "int64")
         return self._canonical[key]
 
     # --- values ---
@@ -211,7 +243,10 @@ class Context:
     def assign(self, slot: Slot, value: Value) -> None:
         """Bind a variable to a value; its leaves go into the variable's own emitted names."""
         items = list(leaves(value))
-        names = [self.canonical(slot, n, v.type.numpy, len(items) > 1) for n, v in enumerate(items)]
+        if isinstance(value, Array) and not any(fold.variables(item.expr) for item in items):
+            self.bindings[slot] = value  # nothing in it can change
+            return
+        names = self.holders(slot, value)
         if len(items) > 1:
             targets: set[str] = set()
             for name, item in zip(names, items, strict=True):
@@ -225,6 +260,8 @@ class Context:
             if item.expr != name:
                 self.emit(simt.Assign(name, item.expr))
             bound.append(item if item.is_const else Scalar(item.type, name))
+        if slot in self.tagged and not isinstance(value, Union):
+            self.emit(simt.Assign(self.tag(slot), simt.Lit(self.kind(value), "int64")))
         self.bindings[slot] = rebuild(value, iter(bound))
 
     def settle(self, slot: Slot) -> None:
@@ -232,14 +269,31 @@ class Context:
         value = self.bindings[slot]
         if isinstance(value, Unstable):
             return
-        items = list(leaves(value))
         settled = []
-        for n, item in enumerate(items):
-            name = self.canonical(slot, n, item.type.numpy, len(items) > 1)
+        for name, item in zip(self.holders(slot, value), leaves(value), strict=True):
             if item.expr != name:
                 self.emit(simt.Assign(name, item.expr))
             settled.append(Scalar(item.type, name))
         self.bindings[slot] = rebuild(value, iter(settled))
+
+    def widen(self, slot: Slot, options: dict[int, Value]) -> None:
+        """Let a settled variable have more types than the one that it has now."""
+        present = self.bindings[slot]
+        if not isinstance(present, Union):
+            self.emit(simt.Assign(self.tag(slot), simt.Lit(self.kind(present), "int64")))
+        self.tagged.add(slot)
+        self.bindings[slot] = self._union(slot, options)
+
+    def _union(self, slot: Slot, options: dict[int, Value]) -> Value:
+        held = tuple((kind, self._held(slot, value)) for kind, value in sorted(options.items()))
+        return Union(Scalar(INT64, self.tag(slot)), held)
+
+    def _held(self, slot: Slot, value: Value) -> Value:
+        """Return a slot's value of a type as its variables hold it; they are zero until they are set."""
+        names = self.holders(slot, value)
+        for name in names:
+            self.undefined[name.name] = name
+        return rebuild(value, iter([Scalar(v.type, n) for n, v in zip(names, leaves(value), strict=True)]))
 
     def merge(self, a: Bindings, b: Bindings, a_body: list[simt.Stmt], b_body: list[simt.Stmt]) -> Bindings:
         """Return the bindings after two branches, adding to their bodies the assignments that make them agree."""
@@ -250,8 +304,10 @@ class Context:
                 merged[slot] = left
             elif left is None or right is None:
                 merged[slot] = self._maybe(slot, left or right)
+            elif isinstance(left, Unstable) or isinstance(right, Unstable):
+                merged[slot] = left if isinstance(left, Unstable) else right
             elif not same_shape(left, right):
-                merged[slot] = unstable(slot.name, left, right)
+                merged[slot] = self._unite(slot, left, right, a_body, b_body)
             else:
                 merged[slot] = self._join(slot, left, right, a_body, b_body)
         return merged
@@ -259,25 +315,31 @@ class Context:
     def _maybe(self, slot: Slot, value: Value | None) -> Value:
         """Bind a variable that only one branch assigned: what it holds otherwise is zero."""
         assert value is not None
-        items = list(leaves(value))
-        names = [self.canonical(slot, n, v.type.numpy, len(items) > 1) for n, v in enumerate(items)]
-        for name in names:
-            self.undefined[name.name] = name
-        return rebuild(value, iter([Scalar(v.type, n) for n, v in zip(names, items, strict=True)]))
+        return value if isinstance(value, Unstable) else self._held(slot, value)
 
     def _join(self, slot: Slot, a: Value, b: Value, a_body: list[simt.Stmt], b_body: list[simt.Stmt]) -> Value:
-        left, right = list(leaves(a)), list(leaves(b))
         joined = []
-        for n, (x, y) in enumerate(zip(left, right, strict=True)):
+        for name, x, y in zip(self.holders(slot, a), leaves(a), leaves(b), strict=True):
             if x.expr == y.expr:
                 joined.append(x)
                 continue
-            name = self.canonical(slot, n, x.type.numpy, len(left) > 1)
             for item, body in ((x, a_body), (y, b_body)):
                 if item.expr != name and simt.Assign(name, item.expr) not in body[-4:]:
                     body.append(simt.Assign(name, item.expr))
             joined.append(Scalar(x.type, name))
         return rebuild(a, iter(joined))
+
+    def _unite(self, slot: Slot, a: Value, b: Value, a_body: list[simt.Stmt], b_body: list[simt.Stmt]) -> Value:
+        options = dict((*self.options(a), *self.options(b)))
+        if len(options) > MAX_UNION:
+            return unstable(slot.name, a, b)
+        for side, body in ((a, a_body), (b, b_body)):
+            for name, item in zip(self.holders(slot, side), leaves(side), strict=True):
+                if item.expr != name:
+                    body.append(simt.Assign(name, item.expr))
+            if not isinstance(side, Union):
+                body.append(simt.Assign(self.tag(slot), simt.Lit(self.kind(side), "int64")))
+        return self._union(slot, options)
 
 
 def unstable(name: str, a: Value, b: Value) -> Unstable:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from jlkern.engines.numba.lower import simt
 from jlkern.engines.numba.lower.arrays import length, load_index
-from jlkern.engines.numba.lower.context import Bindings, Context, Scope, Slot, unstable
+from jlkern.engines.numba.lower.context import MAX_UNION, Bindings, Context, Scope, Slot, unstable
 from jlkern.engines.numba.lower.numbers import cast
 from jlkern.engines.numba.lower.scan import assigned, children, target_names
 from jlkern.engines.numba.lower.types import INT64
@@ -28,36 +28,58 @@ from jlkern.syntax import nodes as n
 
 Body = Callable[[], None]
 _STOP = "%stop"
+_MAX_ROUNDS = 4
+_REMEDY = "start `{}` with the type that it has in the loop, as in `zero(eltype(x))`"
 
 
 def loop(cx: Context, nodes: tuple[n.Node, ...], body: Body) -> list[simt.Stmt]:
-    """Lower the body of a loop once, for all rounds: variables that it assigns have one type before, in and after it."""
+    """Lower the body of a loop, once for all rounds: a variable that changes its type becomes a union of its types."""
     names = {name for node in nodes for name in assigned(node, deep=True)}
     found = [cx.scope.find(name) for name in sorted(names)]
     carried = [slot for slot in found if slot is not None and slot in cx.bindings]
     for slot in carried:
         cx.settle(slot)
-    entry = dict(cx.bindings)
     line = cx.line
+    for _ in range(_MAX_ROUNDS):
+        entry, memories = dict(cx.bindings), len(cx.memories)
+        stmts, ends = _attempt(cx, body)
+        cx.line, cx.bindings = line, dict(entry)
+        grown = {slot: kinds for slot in carried if (kinds := _grown(cx, slot, entry, ends)) is not None}
+        if not grown:
+            break
+        del cx.memories[memories:]
+        for slot, options in grown.items():
+            cx.widen(slot, options)
+    else:
+        cx.unsupported("the types of variables keep changing from round to round of this loop")
+    for slot in {s for s in found if s is not None and s not in entry}:
+        _bind_after(cx, slot, [end[slot] for end in ends if slot in end])
+    return stmts
+
+
+def _attempt(cx: Context, body: Body) -> tuple[list[simt.Stmt], list[Bindings]]:
+    """Lower a loop's body; return its statements and the bindings with which a round can end."""
     cx.loops.append([])
     with cx.block() as stmts:
         body()
         ends: list[Bindings] = [] if cx.dead else [cx.bindings]
     ends.extend(cx.loops.pop())
-    cx.line = line
-    for slot in carried:
-        for end in ends:
-            if not same_shape(entry[slot], end[slot]):
-                mark = end[slot] if isinstance(end[slot], Unstable) else unstable(slot.name, entry[slot], end[slot])
-                assert isinstance(mark, Unstable)
-                cx.unsupported(
-                    f"{mark.reason} of a loop" if "path" in mark.reason else mark.reason,
-                    f"start `{slot.name}` with the type that it has in the loop, as in `zero(eltype(x))`",
-                )
-    cx.bindings = entry
-    for slot in {s for s in found if s is not None and s not in entry}:
-        _bind_after(cx, slot, [end[slot] for end in ends if slot in end])
-    return stmts
+    return stmts, ends
+
+
+def _grown(cx: Context, slot: Slot, entry: Bindings, ends: list[Bindings]) -> dict[int, Value] | None:
+    """Return the types that a variable has when a round starts or ends, None when a round does not add any."""
+    options = dict(cx.options(entry[slot]))
+    before = len(options)
+    for end in ends:
+        value = end[slot]
+        if isinstance(value, Unstable):
+            cx.unsupported(value.reason, _REMEDY.format(slot.name))
+        for kind, option in cx.options(value):
+            options.setdefault(kind, option)
+    if len(options) > MAX_UNION:
+        cx.unsupported(f"the variable `{slot.name}` has {len(options)} types in this loop", _REMEDY.format(slot.name))
+    return options if len(options) > before else None
 
 
 def _bind_after(cx: Context, slot: Slot, values: list[Value]) -> None:
@@ -68,9 +90,7 @@ def _bind_after(cx: Context, slot: Slot, values: list[Value]) -> None:
         if not same_shape(values[0], other):
             cx.bindings[slot] = unstable(slot.name, values[0], other)
             return
-    cx.bindings[slot] = values[0]
-    cx.settle(slot)
-    cx.bindings[slot] = cx._maybe(slot, cx.bindings[slot])
+    cx.bindings[slot] = cx._maybe(slot, values[0])
 
 
 def lower_for(cx: Context, node: n.For) -> None:

@@ -10,6 +10,7 @@ from jlkern.engines.numba.lower import simt
 from jlkern.engines.numba.lower.context import Context, Scope
 from jlkern.engines.numba.lower.lower import lower, lower_block
 from jlkern.engines.numba.lower.methods import named_type, static_parameter, type_of_node, type_vars
+from jlkern.engines.numba.lower.prune import prune, used_names
 from jlkern.engines.numba.lower.registry import no_method
 from jlkern.engines.numba.lower.scan import assigned, children, has_barrier, has_return, returned_names, tail
 from jlkern.engines.numba.lower.types import ANY, BY_NUMPY, FLOAT16, FLOAT32, FLOAT64, INT64, ComplexT, Prim, match
@@ -86,17 +87,23 @@ def lower_kernel(
         if slot is not None:
             cx.assign(slot, cx.bindings[slot])
     lower_block(cx, body)
+    pruned = prune(tuple(cx.body))
     return simt.Kernel(
         name=source.name,
         params=made,
         workgroup=workgroup,
-        body=tuple(cx.body),
+        body=pruned,
         memories=tuple(cx.memories),
         sites=tuple(cx.sites),
         masked=not definition.unsafe_indices,
         comments=cx.comments,
-        undefined=tuple(cx.undefined.values()),
+        undefined=_still_used(tuple(cx.undefined.values()), pruned),
     )
+
+
+def _still_used(undefined: tuple[simt.Var, ...], body: tuple[simt.Stmt, ...]) -> tuple[simt.Var, ...]:
+    names = used_names(body)
+    return tuple(var for var in undefined if var.name in names)
 
 
 def _globals(source: KernelSource, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from jlkern.engines.numba.lower import fold, simt
 from jlkern.engines.numba.lower.arrays import load_index, store_index
 from jlkern.engines.numba.lower.broadcast import broadcast
 from jlkern.engines.numba.lower.construct import construct
-from jlkern.engines.numba.lower.context import Context, Scope, truth
+from jlkern.engines.numba.lower.context import MAX_UNION, Context, Scope, truth
 from jlkern.engines.numba.lower.iterate import lower_for
 from jlkern.engines.numba.lower.kernel_macros import MACROS
 from jlkern.engines.numba.lower.methods import apply_type, choose, fit, named_type, static_parameter, type_of_node
-from jlkern.engines.numba.lower.numbers import convert, power
+from jlkern.engines.numba.lower.numbers import convert, power, zero_of
 from jlkern.engines.numba.lower.registry import BUILTINS, no_method
 from jlkern.engines.numba.lower.scan import assigned, has_return, returned_names, tail
 from jlkern.engines.numba.lower.types import BOOL, FLOAT32, FLOAT64, PRIMS, Abstract, ComplexT, JType, Prim, StructT
@@ -39,6 +39,7 @@ from jlkern.engines.numba.lower.values import (
     Text,
     Tuple,
     TypeValue,
+    Union,
     Unstable,
     Value,
     ValValue,
@@ -159,6 +160,8 @@ def _call(cx: Context, node: n.Call) -> Value:
     literal = node.func.id if isinstance(node.func, n.Name) else ""
     if literal == "^" and len(node.args) == 2 and cx.scope.find("^") is None and "^" not in cx.globals:
         base, exponent = (lower(cx, a) for a in node.args)
+        if isinstance(base, Union) and not isinstance(exponent, Union):
+            return by_option(cx, base, lambda v: power(cx, v, exponent, _is_literal_int(node.args[1])))
         return power(cx, base, exponent, _is_literal_int(node.args[1]))
     func = lower(cx, node.func)
     args = lower_args(cx, node.args)
@@ -206,6 +209,10 @@ def spread(cx: Context, value: Value) -> tuple[Value, ...]:
 def call(cx: Context, func: Value, args: tuple[Value, ...], kwargs: dict[str, Value] | None = None) -> Value:
     """Call a function value: a method of the source, a built-in, a closure, or a type as a constructor."""
     kwargs = kwargs or {}
+    for at, arg in enumerate((func, *args)):
+        if isinstance(arg, Union):
+            parts = (func, *args)
+            return by_option(cx, arg, lambda v, at=at, parts=parts: _call_with(cx, parts, at, v, kwargs))  # type: ignore[misc]
     if isinstance(func, Function) and not func.builtin:
         bound = choose(cx, func.name, func.methods, args)
         if bound is not None:
@@ -230,6 +237,24 @@ def call(cx: Context, func: Value, args: tuple[Value, ...], kwargs: dict[str, Va
     if isinstance(func, TypeValue):
         return _construct(cx, func.type, args)
     cx.unsupported(f"a {type_of(func)} is called like a function")
+
+
+def _call_with(cx: Context, parts: tuple[Value, ...], at: int, value: Value, kwargs: dict[str, Value]) -> Value:
+    func, *args = (*parts[:at], value, *parts[at + 1 :])
+    return call(cx, func, tuple(args), kwargs)
+
+
+def by_option(cx: Context, value: Union, use: Callable[[Value], Value]) -> Value:
+    """Do something with a value of several types: each of them in its own branch, as Julia splits unions."""
+
+    def choose_from(options: tuple[tuple[int, Value], ...]) -> Value:
+        (kind, option), rest = options[0], options[1:]
+        if not rest:
+            return use(option)
+        here = cx.op("eq", "bool", value.tag.expr, simt.Lit(kind, "int64"))
+        return branch(cx, truth(here), lambda: use(option), lambda: choose_from(rest))
+
+    return choose_from(value.options)
 
 
 def _construct(cx: Context, ty: Any, args: tuple[Value, ...]) -> Value:
@@ -435,8 +460,10 @@ def branch(cx: Context, cond: Scalar, then: Callable[[], Value], orelse: Callabl
 def _join_values(
     cx: Context, cond: Scalar, a: Value, b: Value, a_body: list[simt.Stmt], b_body: list[simt.Stmt]
 ) -> Value:
+    if isinstance(a, Unstable) or isinstance(b, Unstable):
+        return a if isinstance(a, Unstable) else b
     if not same_shape(a, b):
-        return Unstable(f"the value is {type_of(a)} in one branch and {type_of(b)} in the other")
+        return _unite_values(cx, cond, a, b, a_body, b_body)
     joined = []
     for x, y in zip(leaves(a), leaves(b), strict=True):
         if x.expr == y.expr:
@@ -449,6 +476,37 @@ def _join_values(
             b_body.append(simt.Assign(var, y.expr))
             joined.append(Scalar(x.type, var))
     return rebuild(a, iter(joined))
+
+
+def _unite_values(
+    cx: Context, cond: Scalar, a: Value, b: Value, a_body: list[simt.Stmt], b_body: list[simt.Stmt]
+) -> Value:
+    """Make a union of what two branches give; each side sets what is its own, the rest is zero there."""
+    left, right = dict(cx.options(a)), dict(cx.options(b))
+    if len({**left, **right}) > MAX_UNION:
+        return Unstable(f"the value is {type_of(a)} in one branch and {type_of(b)} in the other")
+
+    def tag(value: Value) -> simt.Expr:
+        return value.tag.expr if isinstance(value, Union) else simt.Lit(cx.kind(value), "int64")
+
+    def pick(ty: Prim, x: simt.Expr, y: simt.Expr) -> Scalar:
+        if not a_body and not b_body:
+            return cx.scalar("select", ty, cond.expr, x, y)
+        var = cx.fresh("t", ty.numpy)
+        a_body.append(simt.Assign(var, x))
+        b_body.append(simt.Assign(var, y))
+        return Scalar(ty, var)
+
+    options = []
+    for kind, shape in sorted({**left, **right}.items()):
+        xs = [x.expr for x in leaves(left[kind])] if kind in left else None
+        ys = [y.expr for y in leaves(right[kind])] if kind in right else None
+        made = []
+        for at, leaf in enumerate(leaves(shape)):
+            zero = zero_of(leaf.type).expr
+            made.append(pick(leaf.type, xs[at] if xs else zero, ys[at] if ys else zero))
+        options.append((kind, rebuild(shape, iter(made))))
+    return Union(pick(PRIMS["Int64"], tag(a), tag(b)), tuple(options))
 
 
 def _tuple(cx: Context, node: n.TupleExpr) -> Value:
@@ -680,7 +738,7 @@ def _destructure(cx: Context, target: n.TupleExpr, value: Value) -> None:
         if isinstance(part, n.Splat):
             after = len(target.items) - at - 1
             store(cx, part.value, Tuple(tuple(items[at : len(items) - after])))
-            items = [*items[:at], Nothing(), *items[len(items) - after:]]
+            items = [*items[:at], Nothing(), *items[len(items) - after :]]
             continue
         if at >= len(items):
             cx.unsupported(f"{len(target.items)} variables are assigned from a {type_of(value)}")

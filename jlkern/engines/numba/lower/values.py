@@ -30,6 +30,7 @@ from jlkern.engines.numba.lower.types import (
     StructT,
     TupleT,
     TypeT,
+    UnionT,
     ValT,
 )
 from jlkern.syntax.nodes import FunctionDef, Lambda, StructDef
@@ -237,6 +238,17 @@ class Pair(Value):
 
 
 @dataclass(frozen=True, slots=True)
+class Union(Value):
+    """A value of one of several types, as Julia's small unions: `tag` says at run time which option it is.
+
+    The options' numbers are the context's, one for each type (`Context.kind`).
+    """
+
+    tag: Scalar
+    options: tuple[tuple[int, Value], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Unstable(Value):
     """A variable that has no single type here; using it is an error that says why."""
 
@@ -289,6 +301,8 @@ def type_of(value: Value) -> Any:
         return OtherT("Pair", (type_of(value.first), type_of(value.second)))
     if isinstance(value, Namespace):
         return OtherT("Module", value.name)
+    if isinstance(value, Union):
+        return UnionT(tuple(type_of(option) for _, option in value.options))
     return OtherT(type(value).__name__)
 
 
@@ -316,11 +330,14 @@ def leaves(value: Value) -> Iterator[Scalar]:
     elif isinstance(value, Pair):
         yield from leaves(value.first)
         yield from leaves(value.second)
+    elif isinstance(value, Union):
+        yield value.tag
+        for _, option in value.options:
+            yield from leaves(option)
     elif isinstance(value, Array):
         yield from value.shape
-        for stride in value.strides:
-            yield Scalar(INT64, stride)
-        yield Scalar(INT64, value.offset)
+        for expr in (*value.strides, value.offset):
+            yield Scalar(INT64, expr, expr.value if isinstance(expr, simt.Lit) else None)
 
 
 def rebuild(value: Value, scalars: Iterator[Scalar]) -> Value:
@@ -342,6 +359,9 @@ def rebuild(value: Value, scalars: Iterator[Scalar]) -> Value:
         return CartesianRange(tuple(_range(rebuild(r, scalars)) for r in value.ranges))
     if isinstance(value, Pair):
         return Pair(rebuild(value.first, scalars), rebuild(value.second, scalars))
+    if isinstance(value, Union):
+        tag = next(scalars)
+        return Union(tag, tuple((kind, rebuild(option, scalars)) for kind, option in value.options))
     if isinstance(value, Array):
         shape = tuple(next(scalars) for _ in value.shape)
         strides = tuple(next(scalars).expr for _ in value.strides)
@@ -368,6 +388,8 @@ def same_shape(a: Value, b: Value) -> bool:
         )
     if isinstance(a, Struct) and isinstance(b, Struct):
         return a.type == b.type and all(same_shape(x, y) for x, y in zip(a.fields, b.fields, strict=True))
+    if isinstance(a, Union) and isinstance(b, Union):
+        return [k for k, _ in a.options] == [k for k, _ in b.options]
     if next(leaves(a), None) is None:
         return a == b
     return type(a) is type(b) and bool(type_of(a) == type_of(b))
