@@ -685,6 +685,19 @@ def test_schedules_of_the_best_few_are_tried_after_the_params():
     assert task.store.winner(task.key).config.schedule == jam
 
 
+def test_an_old_winner_is_measured_again_with_its_schedule():
+    jam = (("jam", 4),)
+    old = Config((("block", 512),), jam)
+
+    def cost(config):
+        return 1e-4 if config == old else cost_by_block(config)
+
+    store = Store(None)
+    task = make_task(FakeEngine(add_one, cost, alternatives=((), jam)), store=store)
+    store.publish(task.key, Winner(old, 1.0))
+    assert tune(task).best == old  # the best three params alone would not lead to it
+
+
 def test_a_single_configuration_still_gets_its_schedules():
     jam = (("jam", 4),)
     engine = FakeEngine(add_one, lambda c: 1e-3 * (0.5 if c.schedule else 1), alternatives=((), jam))
@@ -775,7 +788,7 @@ def test_waiting_for_the_device_is_not_this_runs_time():
 
 
 def test_a_real_kernel_end_to_end(tmp_path):
-    """An accumulating kernel with a configuration that is fast and wrong: work-items beyond the first group do nothing."""
+    """An accumulating kernel, half of whose configurations are fast and wrong: most work-items do nothing."""
     import jlkern
 
     source = r"""

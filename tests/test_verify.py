@@ -48,10 +48,14 @@ def test_neighbouring_large_integers_are_told_apart():
 
 
 def test_the_first_index_and_both_values_are_named():
-    want = np.zeros((3, 4), np.float32, order="F")
-    got = want.copy(order="F")
+    want = np.zeros((3, 4), np.float32)
+    got = want.copy()
     got[1, 2], got[2, 0] = 5, 7
     assert difference("y", got, want) == "y[1, 2] is 5.0, the reference has 0.0; 2 of 12 differ, by up to 7"
+    # The first in memory, when both are column-major.
+    got, want = np.asfortranarray(got), np.asfortranarray(want)
+    assert difference("y", got, want) == "y[2, 0] is 7.0, the reference has 0.0; 2 of 12 differ, by up to 7"
+    assert difference("y", got, want.copy(order="C")).startswith("y[1, 2] is 5.0")
     assert difference("y", np.float32(1), np.float32(2)).startswith("y is 1.0, the reference has 2.0")
     assert "shape" in difference("y", np.zeros(3), np.zeros(4))
 

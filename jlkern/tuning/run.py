@@ -260,15 +260,20 @@ class _Run:
 
     def finals(self) -> None:
         """Measure the best, the old winner and the default in turn, and decide."""
-        lab, ranked = self.lab, self.ranked()
+        lab = self.lab
+        old = self.task.store.winner(self.task.key)
+        if old is not None and (old.rank != "exact" or not usable([old], self.task.space)):
+            old = None
+        if old is not None and old.config not in lab.trials:
+            self.ask(old.config)  # its schedule may not have been among those that were tried
+        ranked = self.ranked()
         # Times of earlier runs are only a hint: they choose finalists, but do not keep this run's best from being one.
         fresh, known = [t for t in ranked if not t.known], [t for t in ranked if t.known]
         least = (fresh or known)[0].seconds or 0.0
         chosen = []
         for trials in (fresh, known):
             chosen += [t.config for t in trials if (t.seconds or 0.0) <= FINAL_NEAR * least][:FINALISTS]
-        old = self.task.store.winner(self.task.key)
-        if old is not None and old.rank == "exact" and old.config in lab.trials:
+        if old is not None:
             chosen.append(old.config)
         chosen.append(self.default)
         usable_now = {t.config for t in ranked}

@@ -7,6 +7,7 @@ that are only read, and share no memory with a written one, are passed as they a
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -161,7 +162,7 @@ def make_scratch(names: Sequence[str], args: Sequence[Any], written: Iterable[st
                 argument = view.view()
                 argument.flags.writeable = False
             result[places[k]] = argument
-    log.event(_log, 20, "scratch", bytes=total, arrays=" ".join(sorted(outputs)))
+    log.event(_log, logging.INFO, "scratch", bytes=total, arrays=" ".join(sorted(outputs)))
     return Scratch(tuple(result), outputs, total, pairs, frozenset(alone))
 
 

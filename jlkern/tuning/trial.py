@@ -184,7 +184,7 @@ class Lab:
         launch(self.poisoned or [])
         wrong = None
         if self.reference is None:
-            self.set_reference({n: self.scratch.outputs[n].copy() for n in self.compared}, str(config), config)
+            self.set_reference({n: self.scratch.outputs[n].copy(order="K") for n in self.compared}, str(config), config)
         else:
             wrong = self.compare(self.reference)
         if wrong is None and self.poisoned is None and self.reference is not None:
@@ -214,7 +214,7 @@ class Lab:
         names = list(self.scratch.outputs)
         found: dict[str, Any]
         if result is None:
-            found = {name: output.copy() for name, output in self.scratch.outputs.items()}
+            found = {name: output.copy(order="K") for name, output in self.scratch.outputs.items()}
         elif isinstance(result, dict):
             found = dict(result)
         elif isinstance(result, (tuple, list)) and len(result) == len(names) != 1:

@@ -93,6 +93,10 @@ def difference(name: str, got: Any, want: Any, limits: Limits | None = None, len
         return None if same else f"{name} is {got!r}, the reference has {want!r}"
     if limits is None:
         limits = default_limits(_coarser(a.dtype, b.dtype), length)
+    # Column-major arrays are gone through in their own order: flattening them in the other one would copy them.
+    turned = a.ndim > 1 and a.flags.f_contiguous and b.flags.f_contiguous
+    if turned:
+        a, b = a.T, b.T
     scale = limits.absolute + limits.scaled * (_rms(b) if limits.scaled else 0.0)
     first: int | None = None
     count, worst = 0, 0.0
@@ -107,7 +111,8 @@ def difference(name: str, got: Any, want: Any, limits: Limits | None = None, len
             worst = max(worst, float(np.max(apart[bad])))
     if first is None:
         return None
-    index = ", ".join(str(int(i)) for i in np.unravel_index(first, b.shape))
+    where = [int(i) for i in np.unravel_index(first, b.shape)]
+    index = ", ".join(map(str, where[::-1] if turned else where))
     place = f"{name}[{index}]" if b.ndim else name
     values = f"{place} is {flat_a[first]}, the reference has {flat_b[first]}"
     return f"{values}; {count} of {b.size} differ, by up to {worst:.3g}"
