@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import os
 import pydoc
 import subprocess
 import sys
@@ -253,7 +254,9 @@ def test_kernels_without_docstrings(tmp_path: Path) -> None:
         "def k(y) -> None: ...\n"
         "print(k)\n"
     )
-    done = subprocess.run([sys.executable, "-OO", str(script)], capture_output=True, text=True, check=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-OO", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert "-OO" in done.stdout
     assert "source=" in done.stdout
     assert "<jlkern kernel k(y) -> None>" in done.stdout
