@@ -41,6 +41,7 @@ _CALLABLE_HEADS = frozenset(("call_expression", "where_expression", "typed_expre
 # What may stand beside an operator that is used as a value.
 _BEFORE_OPERATOR = frozenset((b"", *(bytes((char,)) for char in b" \t\n([{,=;")))
 _AFTER_OPERATOR = frozenset((b"", *(bytes((char,)) for char in b" \t\n)]},;")))
+_CONTINUES = frozenset(b".+-~<>*/\\^%&|=\xc2\xc3\xe2:")  # what an infix operator may start with
 _OPERATOR_STARTS = frozenset(b".+-!~<>*/\\^%&|=\xc2\xc3\xe2")
 
 
@@ -50,6 +51,26 @@ def chain(source: Source, node: Tree) -> Node:
     flat = Chain(source.data, source.place)
     flatten(source, node, flat)
     return flat.parse()[0]
+
+
+def condition(source: Source, node: Tree, rest: list[Tree]) -> Node:
+    """Return the condition of `if` or `while`, taking from the statements behind it what belongs to it.
+
+    The grammar reads `if a - b < c` as the condition `a` and the statement `-b < c` on the same line.
+    """
+    if not rest or source.data[rest[0].start_byte] not in _CONTINUES or separated(source, node, rest[0]):
+        return convert(source, node)
+    flat = Chain(source.data, source.place)
+    flatten_operand(source, node, flat)
+    flat.continues = True
+    flatten_operand(source, rest.pop(0), flat)
+    return flat.parse()[0]
+
+
+def separated(source: Source, before: Tree, node: Tree) -> bool:
+    """Whether a line break or `;` stands between two nodes."""
+    between = source.data[before.end_byte : node.start_byte]
+    return b"\n" in between or b";" in between
 
 
 def elements(source: Source, nodes: list[Tree]) -> list[Node]:
@@ -100,6 +121,10 @@ def flatten(source: Source, node: Tree, flat: Chain) -> None:
             if kids[0].type != "adjoint_expression":
                 factor_checked(source, kids[0], kids[1])
             flatten_factor(source, kids[1], flat)
+        elif (call := unary_head(source, kids[1], any_operator=True)) is not None and (
+            not flat.sensitive or source.text(call.children[0]) not in UNARY
+        ):
+            flatten_factor(source, kids[1], flat)
         elif flat.sensitive:
             flatten_operand(source, kids[1], flat)
         else:
@@ -112,9 +137,17 @@ def flatten(source: Source, node: Tree, flat: Chain) -> None:
             if head is not None:
                 flat.push(head, kids[0].start_byte, kids[0].end_byte)
                 first = 1
-        elif kids[0].type == "operator" and source.text(kids[1]) in ("isa", "in"):
-            # `!isa(a, T)`, where the grammar takes `isa` for the operator and `!` for its left side
-            push_operator(source, kids[0], flat)
+        elif source.text(kids[1]) in ("isa", "in") and kids[1].end_byte == kids[2].start_byte:
+            # `!isa(a, T)` and `@m isa(a, T)`, where the grammar takes `isa` for the operator
+            if kids[0].type == "operator":
+                push_operator(source, kids[0], flat)
+            elif kids[0].type == "macrocall_expression" and source.kids(kids[0])[-1].type == "macro_identifier":
+                macro = kids[0]
+                flat = flat.open_macro(
+                    lambda args: definitions.macro_call(source, macro, args), macro.start_byte, macro.end_byte
+                )
+            else:
+                source.problem(kids[1], f"unexpected `{source.text(kids[1])}(`")
             flat.function = source.text(kids[1])
             flatten_operand(source, kids[2], flat)
             return
@@ -182,6 +215,11 @@ def flatten_operand(source: Source, node: Tree, flat: Chain) -> None:
         return
     if flat.tail is not None:
         flat = flat.last()
+    if flat.continues:
+        flat.continues = False
+        if unary_head(source, node, any_operator=True) is not None:
+            flatten_factor(source, node, flat)
+            return
     start, end = node.start_byte, node.end_byte
     if flat.function is not None:
         name, flat.function = flat.function, None

@@ -142,9 +142,15 @@ class Source:
             if kind not in _WHOLE:
                 if mark:
                     found.append(mark)
-                inner = "\n" if kind in _BLOCKS else " " if kind in _ROWS else ""
+                inner = " " if kind in _ROWS else ""
+                blocks = kind in _BLOCKS
+                end = node.start_byte
                 for kid in kids:
                     if not (self.comments and kid.is_extra):
+                        if blocks:
+                            between = self.data[end : kid.start_byte]
+                            inner = "\n" if b"\n" in between or b";" in between else ""
+                            end = kid.end_byte
                         self._collect_tokens(kid, inner, found)
                 return
         start, end, data = node.start_byte, node.end_byte, self.data

@@ -64,7 +64,8 @@ class Chain:
     """
 
     __slots__ = (
-        "at", "colon", "data", "ends", "function", "items", "macro", "place", "sensitive", "starts", "tail", "where",
+        "at", "colon", "continues", "data", "ends", "function", "items", "macro", "place", "sensitive", "starts",
+        "tail", "where",
     )  # fmt: skip
 
     def __init__(self, data: bytes, place: Callable[[int], Pos], sensitive: bool = False) -> None:
@@ -77,6 +78,7 @@ class Chain:
         self.sensitive = sensitive
         self.colon = True  # whether `:` makes a range: not so between `?` and `:`
         self.where = True
+        self.continues = False  # whether the operand to come starts with an infix operator
         self.function: str | None = None  # a word operator that is the function of the operand to come
         self.tail: Chain | None = None  # the arguments of an open macro call: all that follows is theirs
         self.macro: Callable[[list[Node]], Node] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jlkern.syntax.chains import check_word
+from jlkern.syntax.chains import check_word, condition
 from jlkern.syntax.cst import Source, convert, converts, unsupported
 from jlkern.syntax.definitions import block, declarations
 from jlkern.syntax.nodes import Break, Continue, For, If, Let, Local, Node, Return, While
@@ -40,17 +40,17 @@ def _if(source: Source, node: Tree) -> Node:
             made = convert(source, clause)
             assert isinstance(made, If)
             orelse = If(made.cond, made.then, orelse, pos=made.pos)
-    return If(convert(source, kids[0]), block(source, kids[1:], pos), orelse, pos=pos)
+    cond = condition(source, kids[0], rest := kids[1:])
+    return If(cond, block(source, rest, pos), orelse, pos=pos)
 
 
 @converts("for_statement")
 def _for(source: Source, node: Tree) -> Node:
     bindings: list[tuple[Node, Node]] = []
-    body = []
-    for kid in _named(source, node):
-        if kid.type != "for_binding":
-            body.append(kid)
-            continue
+    kids = _named(source, node)
+    headers = [kid for kid in kids if kid.type == "for_binding"]
+    body = kids[len(headers) :]
+    for kid in headers:
         parts = source.kids(kid)
         if parts[0].type == "outer":
             return unsupported(source, node, "`for outer`")
@@ -58,7 +58,8 @@ def _for(source: Source, node: Tree) -> Node:
             source.problem(kid, "invalid loop header")
         if source.text(parts[1]) == "in":
             check_word(source, parts[1])
-        bindings.append((convert(source, parts[0]), convert(source, parts[2])))
+        values = condition(source, parts[2], body if kid is headers[-1] else [])
+        bindings.append((convert(source, parts[0]), values))
     pos = source.pos(node)
     return For(tuple(bindings), block(source, body, pos), pos=pos)
 
@@ -67,7 +68,8 @@ def _for(source: Source, node: Tree) -> Node:
 def _while(source: Source, node: Tree) -> Node:
     kids = _named(source, node)
     pos = source.pos(node)
-    return While(convert(source, kids[0]), block(source, kids[1:], pos), pos=pos)
+    cond = condition(source, kids[0], rest := kids[1:])
+    return While(cond, block(source, rest, pos), pos=pos)
 
 
 @converts("break_statement")
