@@ -12,6 +12,9 @@ os.environ["JLKERN_CACHE_DIR"] = _MEMO
 # Such processes import jlkern compiled; without this each of them would compile it again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Not tests: examples that type checkers read, and scripts that make test data.
+collect_ignore = ["typing", "data"]
+
 
 def pytest_unconfigure() -> None:
     shutil.rmtree(_MEMO, ignore_errors=True)
