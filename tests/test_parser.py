@@ -144,6 +144,33 @@ def test_what_julia_refuses_is_refused() -> None:
         ("@atomic :monotonic A[i] += x", "(macrocall @atomic (quote monotonic) (+= (ref A i) x))"),
         ("(1 - t)a + t*b[i]c", "(call + (call * (call - 1 t) a) (call * t (call * (ref b i) c)))"),
         ('2(x)y + f("(x)y")', '(call + (call * 2 x y) (call f "(x)y"))'),
+        # What the grammar gets wrong without an error node.
+        ("if a - 1 < b\n c\nend", "(if (call < (call - a 1) b) (block c))"),
+        ("if a -(b) < c; d; end", "(if (call < (call - a b) c) (block d))"),
+        ("if t * T + i <= R && j <: S\n c\nend", "(if (&& (call <= (call + (call * t T) i) R) (<: j S)) (block c))"),
+        ("if a\n -b\nelseif c + 1 > 2\n d\nend", "(if a (block (call - b)) (if (call > (call + c 1) 2) (block d)))"),
+        ("while i + 1 < n\n i\nend", "(while (call < (call + i 1) n) (block i))"),
+        ("!isa(a, B) && c", "(&& (call ! (call isa a B)) c)"),
+        ("!in(x, y)", "(call ! (call in x y))"),
+        ("x in(1, 2)", "(call in x (tuple 1 2))"),
+        ("@m isa(a, B)", "(macrocall @m (call isa a B))"),
+        ("1-(b)^2", "(call - 1 (call ^ b 2))"),
+        ("2/(a)^2", "(call / 2 (call ^ a 2))"),
+        ("0.5 *(a + b)", "(call * 0.5 (call + a b))"),
+        ("f(1+(a), 2 -(b))", "(call f (call + 1 a) (call - 2 b))"),
+        ("x[1+(i-1)*n:1+i*n]", "(ref x (call : (call + 1 (call * (call - i 1) n)) (call + 1 (call * i n))))"),
+        ("a && @inbounds y[i] = 0", "(&& a (macrocall @inbounds (= (ref y i) 0)))"),
+        (
+            "a || @inbounds @atomic y[i] += b ? 1 : 2",
+            "(|| a (macrocall @inbounds (macrocall @atomic (+= (ref y i) (if b 1 2)))))",
+        ),
+        ("[1 0 0; 0 0 d]", "(vcat (row 1 0 0) (row 0 0 d))"),
+        ('@assert x == 0 "a"', '(macrocall @assert (call == x 0) "a")'),
+        ("@inbounds c[i]acc", "(macrocall @inbounds (call * (ref c i) acc))"),
+        ("[f(x; k = 1)]", "(vect (call f x (kw k 1)))"),
+        ("a[f(x; k = 1)]", "(ref a (call f x (kw k 1)))"),
+        ("[a;]", "(hcat a)"),
+        ('var"a b" + 1', "(call + a b 1)"),
         ("s ⊻= s << 13", "(⊻= s (call << s 13))"),
     ],
 )
@@ -281,12 +308,15 @@ def test_names_of_functions() -> None:
 
 
 def test_parameters_of_every_kind() -> None:
-    made = function("f(a, b::T, ::Type{S}, c::Int..., (d, e)...) where {T, S} = 1".replace(", (d, e)...", ""))
+    made = function("f(a, b::T, ::Type{S}, c::Int...) where {T, S} = 1")
     assert [p.name for p in made.params] == ["a", "b", None, "c"]
     assert made.params[3].vararg and made.params[3].type == n.Name("Int")
     taken = function("f(a, (b, c)) = b")
     assert taken.params[1].name == "#2"
     assert to_sexpr(taken.body) == "(block (= (tuple b c) #2) b)"
+    typed = function("f((a, b)::T, @nospecialize(c...)) = a")
+    assert typed.params[0] == n.Param("#1", n.Name("T")) and typed.params[1] == n.Param("c", vararg=True)
+    assert function("f(@context, a) = a").params[0].name == "__ctx__"
 
 
 @pytest.mark.parametrize(
@@ -427,6 +457,15 @@ def test_names_are_read_as_julia_reads_them() -> None:
         ("for i in 1 :n\n x\nend", 1, "`:n`"),
         ("x --y", 1, "--"),
         ("f(1 = 2)", 1, ""),
+        ("i index(Local)", 1, "`ind`"),
+        ("for i index(x)\n y\nend", 1, "`ind`"),
+        ("a?b:c", 1, "`?`"),
+        ("x = [, ]", 1, "`,`"),
+        ("@ m x", 1, ""),
+        ("@index(Global; NTuple)", 1, "`;`"),
+        ("@m a->", 1, ""),
+        ("x = a + * b", 1, ""),
+        (" - ".join(["a"] * 200), 1, "operators in a row"),
     ],
 )
 def test_errors_have_a_place(text: str, line: int, what: str) -> None:

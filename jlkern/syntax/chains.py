@@ -82,6 +82,16 @@ def elements(source: Source, nodes: list[Tree]) -> list[Node]:
     return flat.parse()
 
 
+def word_call(source: Source, left: Tree, flat: Chain) -> Chain | None:
+    """Begin `!isa(a, T)` or `@m isa(a, T)`, where the grammar takes `isa` for an operator; None where it is one."""
+    if left.type == "operator":
+        push_operator(source, left, flat)
+        return flat
+    if left.type == "macrocall_expression" and source.kids(left)[-1].type == "macro_identifier":
+        return flat.open_macro(lambda args: definitions.macro_call(source, left, args), left.start_byte, left.end_byte)
+    return None
+
+
 def flatten_row(source: Source, nodes: list[Tree], flat: Chain) -> None:
     """Append the expressions of a row; the grammar splits `2x` there in two, and joins `0 x` to a product."""
     before = ""
@@ -137,20 +147,12 @@ def flatten(source: Source, node: Tree, flat: Chain) -> None:
             if head is not None:
                 flat.push(head, kids[0].start_byte, kids[0].end_byte)
                 first = 1
-        elif source.text(kids[1]) in ("isa", "in") and kids[1].end_byte == kids[2].start_byte:
-            # `!isa(a, T)` and `@m isa(a, T)`, where the grammar takes `isa` for the operator
-            if kids[0].type == "operator":
-                push_operator(source, kids[0], flat)
-            elif kids[0].type == "macrocall_expression" and source.kids(kids[0])[-1].type == "macro_identifier":
-                macro = kids[0]
-                flat = flat.open_macro(
-                    lambda args: definitions.macro_call(source, macro, args), macro.start_byte, macro.end_byte
-                )
-            else:
-                source.problem(kids[1], f"unexpected `{source.text(kids[1])}(`")
-            flat.function = source.text(kids[1])
-            flatten_operand(source, kids[2], flat)
-            return
+        elif source.text(kids[1]) in ("isa", "in") and source.data[kids[1].end_byte] == 40:  # 40 is `(`
+            rest = word_call(source, kids[0], flat)
+            if rest is not None:
+                rest.function = source.text(kids[1])
+                flatten_operand(source, kids[2], rest)
+                return
     for at in range(first, len(kids)):
         kid = kids[at]
         if at == operator_at or not kid.is_named or kid.is_error:

@@ -21,6 +21,7 @@ from jlkern.syntax.nodes import (
     Node,
     Param,
     Pos,
+    Splat,
     StructDef,
     TupleExpr,
     Typed,
@@ -137,6 +138,8 @@ def signature(source: Source, head: Tree, pos: Pos) -> FunctionDef | None:
         if func.type not in ("identifier", "operator"):
             return None
     name = fold(source.text(func)).replace(".:", ".")
+    if name.endswith(")") and ".(" in name:  # `Base.:(==)`
+        name = name[:-1].replace(".(", ".")
     params, kwparams, opening = parameters(source, args)
     return FunctionDef(name, params, Block(opening), where, returns, kwparams, pos=pos)
 
@@ -197,8 +200,9 @@ def _parameter_of(source: Source, node: Tree, made: Node, pos: Pos) -> Param:
         inner = _parameter_of(source, node, made.value, pos)
         return Param(inner.name, inner.type and Where(inner.type, made.params, pos=pos), pos=pos)
     if isinstance(made, MacroCall) and made.name in ("Const", "nospecialize", "specialize") and len(made.args) == 1:
-        inner = _parameter_of(source, node, made.args[0], pos)
-        return Param(inner.name, inner.type, inner.default, inner.vararg, made.name == "Const", pos=pos)
+        only = made.args[0]
+        inner = _parameter_of(source, node, only.value if isinstance(only, Splat) else only, pos)
+        return Param(inner.name, inner.type, None, isinstance(only, Splat), made.name == "Const", pos=pos)
     if isinstance(made, MacroCall) and made.name == "context" and not made.args:
         return Param("__ctx__", pos=pos)  # the name that KernelAbstractions gives it
     return source.problem(node, f"invalid parameter `{source.text(node)[:40]}`")

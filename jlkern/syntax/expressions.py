@@ -145,7 +145,7 @@ def _index(source: Source, node: Tree) -> Node:
     args = items(source, inner) if rows is None else ()
     source.indexing -= 1
     if rows is not None:
-        if len(rows) != 1 or len(rows[0]) != 1 or b";" in source.data[inner.start_byte : inner.end_byte]:
+        if not is_single(source, inner, rows):
             return unsupported(source, node, "typed matrix literal `T[a b]` (an index `a[i -1]` is read as one)")
         args = rows[0]
     return Index(base, args, pos=source.pos(node))
@@ -239,6 +239,12 @@ def rows_of(source: Source, node: Tree) -> list[tuple[Node, ...]] | None:
     return [tuple(elements(source, [k for k in source.kids(row) if k.is_named])) for row in kids]
 
 
+def is_single(source: Source, node: Tree, rows: list[tuple[Node, ...]]) -> bool:
+    """Whether brackets hold one item, so that they are a list; `[a;]` is a matrix."""
+    behind = source.data[node.children[-2].end_byte : node.end_byte]
+    return len(rows) == 1 and len(rows[0]) == 1 and b";" not in behind
+
+
 def items(source: Source, node: Tree) -> tuple[Node, ...]:
     """Return the items of `[a, b]`."""
     found: list[Node] = []
@@ -259,7 +265,7 @@ def _array(source: Source, node: Tree) -> Node:
     pos = source.pos(node)
     if rows is None:
         return VectorExpr(items(source, node), pos=pos)
-    if len(rows) == 1 and len(rows[0]) == 1 and b";" not in source.data[node.start_byte : node.end_byte]:
+    if is_single(source, node, rows):
         return VectorExpr(rows[0], pos=pos)
     return MatrixExpr(tuple(rows), pos=pos)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jlkern.syntax.building import finished
 from jlkern.syntax.cst import Source, convert, converts, fold, unsupported
-from jlkern.syntax.nodes import Interpolated, Literal, MacroCall, Node, Pos
+from jlkern.syntax.nodes import Interpolated, Literal, MacroCall, Name, Node, Pos
 
 if TYPE_CHECKING:
     from tree_sitter import Node as Tree
@@ -159,6 +159,8 @@ def _prefixed(source: Source, node: Tree) -> Node:
     literal = Literal(re.sub(r'\\(\\*)"', r'\1"', text), "String", pos=pos)
     if prefix == "raw":
         return literal
+    if prefix == "var":
+        return Name(text, pos=pos)
     return MacroCall(prefix + "_str", (literal,), pos=pos)
 
 
