@@ -85,7 +85,10 @@ def test_settle_ends_with_the_budget_or_when_steady():
     assert not good
     calls = []
     _, good = settle(lambda: calls.append(1) or 1.0, lambda: len(calls) >= 3)
-    assert not good and len(calls) == 3
+    assert good and len(calls) == 3
+    for first, steady_enough in ((1.04, True), (1.3, False)):
+        slow = iter([first, 1.0])
+        assert settle(lambda slow=slow: next(slow), lambda: True) == ([first, 1.0], steady_enough)
 
 
 def test_faster_needs_more_than_noise_and_more_than_the_least_gain():
