@@ -7,7 +7,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,7 +62,8 @@ class Declaration:
     """A kernel as declared: everything that its calls need and that no call changes.
 
     `written` and `restored` are Python names: the arrays that the kernel may write, and those of them whose old content
-    matters. `settings` are the tuning run's; `key` is the rule of `key=`.
+    matters; `doubtful` are those of them that the source does not prove to be written. `settings` are the tuning
+    run's; `key` is the rule of `key=`.
     """
 
     title: str
@@ -77,7 +78,8 @@ class Declaration:
     settings: TuneSettings
     key: NamedCall | None
     reaches: tuple[tuple[str, str], ...]
-    julia_written: frozenset[str] = field(default=frozenset())
+    julia_written: frozenset[str] = frozenset()
+    doubtful: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -123,7 +125,7 @@ def declare(options: Options, source: KernelSource, parameters: Parameters, spac
             f"{title}: the number of work-items cannot be proved from the source ({source.ndrange_problem}); pass "
             "ndrange=: a parameter's name for its shape, a tuple of sizes, or a callable, as ndrange=lambda y: y.size"
         )
-    written, restored = _effects(options, source, names, title)
+    written, restored, doubtful = _effects(options, source, names, title)
     if options.first_call not in FIRST_CALLS:
         raise OptionError(f"first_call= must be one of {_listed(FIRST_CALLS)}, got {options.first_call!r}")
     space.default()  # an empty space is an error of the declaration, not of the first call
@@ -142,6 +144,7 @@ def declare(options: Options, source: KernelSource, parameters: Parameters, spac
         reaches=tuple(
             (t, f"val {source.vals.index(t) + 1}" if t in source.vals else "const") for t in sorted(space.names)
         ),
+        doubtful=doubtful,
         julia_written=frozenset(j for n, j in zip(names, source.names, strict=True) if n in written),
     )
 
@@ -208,8 +211,8 @@ def _check_count(source: KernelSource, parameters: Parameters, title: str) -> No
 
 def _effects(
     options: Options, source: KernelSource, names: tuple[str, ...], title: str
-) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Return which parameters are written, and which of them must be restored before a run, by their Python names."""
+) -> tuple[tuple[str, ...], frozenset[str], frozenset[str]]:
+    """Return which parameters are written, which of them must be restored before a run, and which are in doubt."""
     python = dict(zip(source.names, names, strict=True))
     inout = _names(options.inout, names, "inout=")
     unknown = [u for u in source.effects.unknown if python.get(u[0], u[0]) not in inout]
@@ -224,7 +227,7 @@ def _effects(
     known = {python[w] for w in source.effects.written}
     written = tuple(n for n in names if n in known or n in inout or n in doubtful)
     restored = {python[r] for r in source.effects.read_first} | set(inout) | doubtful
-    return written, frozenset(restored & set(written))
+    return written, frozenset(restored & set(written)), frozenset(doubtful - known)
 
 
 def _settings(options: Options, names: tuple[str, ...], written: tuple[str, ...]) -> TuneSettings:

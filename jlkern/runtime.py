@@ -189,7 +189,9 @@ class Runtime:
         if home == "cpu":
             signature = tuple(classify(name, value) for name, value in zip(decl.names, args, strict=True))
             for name, value in zip(decl.names, args, strict=True):
-                if name in decl.written:
+                if name in decl.doubtful:
+                    self._check_doubtful(name, value)
+                elif name in decl.written:
                     check_written(name, value)
         else:
             signature = ()
@@ -197,6 +199,17 @@ class Runtime:
 
         option = decl.options.engine if decl.options.engine != "auto" else knobs.engine
         return select(option, decl.source, home, self.checked), signature
+
+    def _check_doubtful(self, name: str, value: Any) -> None:
+        """Check an argument that the kernel may write, where the source proves neither that nor the contrary."""
+        if not isinstance(value, np.ndarray):
+            return
+        try:
+            check_written(name, value)
+        except ArgumentError as problem:
+            raise ArgumentError(
+                f"{problem} (it is not proved that {self.declaration.title} leaves it alone: inout= says what is written)"
+            ) from None
 
     def sizes(self, args: tuple[Any, ...], ndrange: Any, params: Params | None = None) -> tuple[Sizes | None, Sizes]:
         """Return the ndrange that a call gives or None, and the one that holds, for the default params or others."""

@@ -114,6 +114,18 @@ def test_effects_that_cannot_be_proved() -> None:
     jlkern.from_source(source, ndrange="x")
 
 
+def test_what_may_be_written_is_treated_as_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = install(monkeypatch, lambda *args: 0)
+    source = SAXPY.replace("@inbounds y[i] += a * x[i]", "fill_it!(y, a, i)\n    x[i]")
+    k = jlkern.from_source(source, ndrange="x")
+    y = np.zeros(3)
+    k(y, 1.0, y)  # a number cannot be written
+    assert engine.compiled[-1].written >= {"y"}
+    y.flags.writeable = False
+    with pytest.raises(errors.ArgumentError, match="inout="):
+        k(y, 1.0, np.zeros(3))
+
+
 def test_python_parameters() -> None:
     def few(y: Any, x: Any) -> None: ...
     def rest(y: Any, *args: Any) -> None: ...
