@@ -208,7 +208,7 @@ class Runtime:
             check_written(name, value)
         except ArgumentError as problem:
             raise ArgumentError(
-                f"{problem} (it is not proved that {self.declaration.title} leaves it alone: inout= says what is written)"
+                f"{problem} (nothing proves that {self.declaration.title} leaves it alone; inout= says what is written)"
             ) from None
 
     def sizes(self, args: tuple[Any, ...], ndrange: Any, params: Params | None = None) -> tuple[Sizes | None, Sizes]:
