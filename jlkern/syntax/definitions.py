@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from jlkern.syntax.building import Params, Signature
 from jlkern.syntax.cst import Source, convert, converts, fold, unsupported
 from jlkern.syntax.nodes import (
+    AbstractDef,
     Assign,
     Block,
     Call,
@@ -294,13 +295,26 @@ def _type_name(node: Node) -> tuple[str | None, tuple[Node, ...]]:
     return None, ()
 
 
-@converts("abstract_definition", "primitive_definition", "macro_definition", "module_definition")
+@converts("abstract_definition")
+def _abstract(source: Source, node: Tree) -> Node:
+    named = [kid for kid in source.kids(node) if kid.is_named]
+    head = convert(source, source.kids(named[0])[0])
+    supertype: str | None = None
+    if isinstance(head, Call) and head.func == Name("<:") and len(head.args) == 2:
+        head, above = head.args
+        supertype = above.id if isinstance(above, Name) else None
+    name, params = _type_name(head)
+    if name is None or params:
+        return unsupported(source, node, "abstract type with parameters")
+    return AbstractDef(name, supertype, pos=source.pos(node))
+
+
+@converts("primitive_definition", "macro_definition", "module_definition")
 def _refused(source: Source, node: Tree) -> Node:
     return unsupported(source, node, _REFUSED[node.type])
 
 
 _REFUSED = {
-    "abstract_definition": "abstract type",
     "primitive_definition": "primitive type",
     "macro_definition": "macro definition",
     "module_definition": "module",

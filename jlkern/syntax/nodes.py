@@ -298,6 +298,14 @@ class StructDef(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class AbstractDef(Node):
+    """`abstract type name <: supertype end`."""
+
+    name: str
+    supertype: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Using(Node):
     """A `using`/`import` line, kept as its text; `names` are the identifiers that it names."""
 

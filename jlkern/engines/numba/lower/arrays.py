@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from jlkern.engines.numba.lower import fold, simt
 from jlkern.engines.numba.lower.context import Context, as_scalar
-from jlkern.engines.numba.lower.numbers import cast, convert
+from jlkern.engines.numba.lower.conversion import cast, convert
 from jlkern.engines.numba.lower.registry import arity, builtin, no_method
 from jlkern.engines.numba.lower.simt import Expr, Lit
 from jlkern.engines.numba.lower.types import BOOL, BY_NUMPY, INT64, ComplexT, Prim

@@ -5,19 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from jlkern.engines.numba.lower import fold
+from jlkern.engines.numba.lower.arithmetic import arithmetic, divide, negate
 from jlkern.engines.numba.lower.arrays import load_index
+from jlkern.engines.numba.lower.comparison import equal
 from jlkern.engines.numba.lower.context import Context, truth
-from jlkern.engines.numba.lower.numbers import (
-    arithmetic,
-    cast,
-    convert,
-    divide,
-    equal,
-    negate,
-    number,
-    unary,
-    zero_like,
-)
+from jlkern.engines.numba.lower.conversion import cast, convert, number, zero_like
+from jlkern.engines.numba.lower.mathematics import unary
 from jlkern.engines.numba.lower.registry import BUILTINS, arity, builtin, no_method
 from jlkern.engines.numba.lower.simt import Expr
 from jlkern.engines.numba.lower.types import BOOL, INT64, ComplexT, JType, Prim, match, promote
@@ -164,6 +157,34 @@ def _left_divide(cx: Context, args: tuple[Value, ...]) -> Value:
 @builtin("//")
 def _rational(cx: Context, args: tuple[Value, ...]) -> Value:
     cx.unsupported("rational numbers `//`", "use floats")
+
+
+@builtin("evalpoly")
+def _evalpoly(cx: Context, args: tuple[Value, ...]) -> Value:
+    """Horner's rule with fused steps, as Julia's docstring has it."""
+    arity(cx, "evalpoly", args, 2)
+    items = _items(cx, args[1], "evalpoly")
+    x = cx.hold_all(args[0])
+    result = items[-1]
+    for item in reversed(items[:-1]):
+        result = BUILTINS["muladd"](cx, (x, result, item))
+    return result
+
+
+def _componentwise(name: str) -> None:
+    scalar_version = BUILTINS[name]
+
+    @builtin(name)
+    def function(cx: Context, args: tuple[Value, ...]) -> Value:
+        if args and all(isinstance(a, Cartesian) for a in args):
+            columns = zip(*(a.items for a in args if isinstance(a, Cartesian)), strict=True)
+            items = [scalar_version(cx, column) for column in columns]
+            return Cartesian(tuple(i for i in items if isinstance(i, Scalar)))
+        return scalar_version(cx, args)
+
+
+_componentwise("min")
+_componentwise("max")
 
 
 @builtin("dot", "⋅")

@@ -7,7 +7,7 @@ from typing import Any
 
 from jlkern.engines.numba.lower.arrays import new_array, store_index
 from jlkern.engines.numba.lower.context import Context
-from jlkern.engines.numba.lower.numbers import cast, convert, together
+from jlkern.engines.numba.lower.conversion import cast, convert, together
 from jlkern.engines.numba.lower.registry import no_method
 from jlkern.engines.numba.lower.types import INT64, Abstract, ComplexT, Prim, TupleT, VarargT, promote
 from jlkern.engines.numba.lower.values import (

@@ -89,6 +89,7 @@ class Context:
     inbounds: bool = False
     fastmath: bool = False
     hint: str = ""
+    views: bool = False
     line: int = 0
     depth: int = 0
     loops: list[list[Bindings]] = field(default_factory=list)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from jlkern.engines.numba.lower import simt
 from jlkern.engines.numba.lower.arrays import length, load_index
 from jlkern.engines.numba.lower.context import MAX_UNION, Bindings, Context, Scope, Slot, unstable
-from jlkern.engines.numba.lower.numbers import cast
+from jlkern.engines.numba.lower.conversion import cast
 from jlkern.engines.numba.lower.scan import assigned, children, target_names
 from jlkern.engines.numba.lower.types import INT64
 from jlkern.engines.numba.lower.values import (

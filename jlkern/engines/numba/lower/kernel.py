@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jlkern.engines.numba.lower import collections as _collections
+from jlkern.engines.numba.lower import numbers as _numbers
 from jlkern.engines.numba.lower import simt
 from jlkern.engines.numba.lower.context import Context, Scope
 from jlkern.engines.numba.lower.lower import lower, lower_block
@@ -30,7 +31,7 @@ from jlkern.signature import ArgType, ArrayArg, FunctionArg, ScalarArg, Signatur
 from jlkern.source import KernelSource
 from jlkern.syntax import nodes as n
 
-assert _collections  # it registers built-ins
+assert _collections and _numbers  # they register built-ins
 
 _COMPLEX = {"complex64": ComplexT(FLOAT32), "complex128": ComplexT(FLOAT64)}
 
@@ -124,7 +125,7 @@ def _globals(source: KernelSource, params: Mapping[str, Any]) -> dict[str, Any]:
                     found[target.id] = n.Index(item.assign.value, (n.Literal(at + 1, "Int64"),), pos=item.pos)
         elif isinstance(item, n.Assign) and isinstance(item.target, n.Name):
             found[item.target.id] = item.value
-        elif isinstance(item, n.StructDef):
+        elif isinstance(item, (n.StructDef, n.AbstractDef)):
             found[item.name] = item
     for name, value in params.items():
         found[name] = from_canonical(value)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from jlkern.engines.numba.lower import fold, simt
 from jlkern.engines.numba.lower.arrays import address, flat_indices, load_element, load_index, new_array, view
 from jlkern.engines.numba.lower.context import Context, as_scalar
-from jlkern.engines.numba.lower.numbers import cast, convert
+from jlkern.engines.numba.lower.conversion import cast, convert
 from jlkern.engines.numba.lower.registry import BUILTINS
 from jlkern.engines.numba.lower.simt import Expr, Lit, Special
 from jlkern.engines.numba.lower.types import BY_NUMPY, INT64, ComplexT, Prim
@@ -317,6 +317,15 @@ def _view(cx: Context, node: n.MacroCall) -> Value:
         cx.unsupported("@view of something that is not indexed")
     array = _lower(cx, expr.obj)
     return view(cx, array, index_args(cx, array, expr.args))
+
+
+@macro("views")
+def _views(cx: Context, node: n.MacroCall) -> Value:
+    outer, cx.views = cx.views, True
+    try:
+        return _lower(cx, node.args[0])
+    finally:
+        cx.views = outer
 
 
 def _static_literal(name: str, mutable: bool) -> None:

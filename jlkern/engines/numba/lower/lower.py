@@ -10,14 +10,23 @@ from collections.abc import Callable
 from typing import Any
 
 from jlkern.engines.numba.lower import fold, simt
-from jlkern.engines.numba.lower.arrays import load_index, store_index
+from jlkern.engines.numba.lower.arrays import load_index, store_index, view
 from jlkern.engines.numba.lower.broadcast import broadcast
 from jlkern.engines.numba.lower.construct import construct
 from jlkern.engines.numba.lower.context import MAX_UNION, Context, Scope, truth
+from jlkern.engines.numba.lower.conversion import convert, zero_of
 from jlkern.engines.numba.lower.iterate import lower_for
 from jlkern.engines.numba.lower.kernel_macros import MACROS
-from jlkern.engines.numba.lower.methods import apply_type, choose, fit, named_type, static_parameter, type_of_node
-from jlkern.engines.numba.lower.numbers import convert, power, zero_of
+from jlkern.engines.numba.lower.methods import (
+    apply_type,
+    choose,
+    fit,
+    named_type,
+    parents_of,
+    static_parameter,
+    type_of_node,
+)
+from jlkern.engines.numba.lower.powers import power
 from jlkern.engines.numba.lower.registry import BUILTINS, no_method
 from jlkern.engines.numba.lower.scan import assigned, has_return, returned_names, tail
 from jlkern.engines.numba.lower.types import BOOL, FLOAT32, FLOAT64, PRIMS, Abstract, ComplexT, JType, Prim, StructT
@@ -32,6 +41,7 @@ from jlkern.engines.numba.lower.values import (
     Namespace,
     Nothing,
     Pair,
+    Range,
     Scalar,
     Static,
     Struct,
@@ -49,6 +59,7 @@ from jlkern.engines.numba.lower.values import (
     same_shape,
     type_of,
 )
+from jlkern.errors import UnsupportedError
 from jlkern.syntax import nodes as n
 
 MODULES = frozenset({"Base", "Core", "KernelAbstractions", "KA", "Atomix", "StaticArrays", "LinearAlgebra", "Math", "Extras",
@@ -126,7 +137,9 @@ def lookup_global(cx: Context, name: str) -> Value:
         if isinstance(found, Value):
             return found
         if isinstance(found, n.StructDef):
-            return TypeValue(StructT(found.name, (), _supertype(found)))
+            return TypeValue(StructT(found.name, (), parents_of(cx, found)))
+        if isinstance(found, n.AbstractDef):
+            return TypeValue(Abstract(found.name, (), parents_of(cx, found)))
         if isinstance(found, tuple):
             return Function(name, found)
         outer_scope, outer_bounds, line = cx.scope, cx.inbounds, cx.line
@@ -149,10 +162,6 @@ def lookup_global(cx: Context, name: str) -> Value:
     cx.unsupported(f"`{name}` is not defined", "define it in the source, or make it a parameter or a tunable")
 
 
-def _supertype(definition: n.StructDef) -> str | None:
-    return definition.supertype.id if isinstance(definition.supertype, n.Name) else None
-
-
 # --- operators and calls ---
 
 
@@ -163,6 +172,10 @@ def _call(cx: Context, node: n.Call) -> Value:
         if isinstance(base, Union) and not isinstance(exponent, Union):
             return by_option(cx, base, lambda v: power(cx, v, exponent, _is_literal_int(node.args[1])))
         return power(cx, base, exponent, _is_literal_int(node.args[1]))
+    made = cx.globals.get("%new")
+    if made is not None and (literal == "new" or (isinstance(node.func, n.Curly) and node.func.base == n.Name("new"))):
+        given = [type_of_node(cx, a, {}) for a in node.func.args] if isinstance(node.func, n.Curly) else ()
+        return new_struct(cx, made, StructT(made.name, tuple(given), parents_of(cx, made)), lower_args(cx, node.args))
     func = lower(cx, node.func)
     args = lower_args(cx, node.args)
     kwargs = {name: lower(cx, value) for name, value in node.kwargs}
@@ -250,22 +263,41 @@ def by_option(cx: Context, value: Union, use: Callable[[Value], Value]) -> Value
     def choose_from(options: tuple[tuple[int, Value], ...]) -> Value:
         (kind, option), rest = options[0], options[1:]
         if not rest:
-            return use(option)
+            return use_option(option)
         here = cx.op("eq", "bool", value.tag.expr, simt.Lit(kind, "int64"))
-        return branch(cx, truth(here), lambda: use(option), lambda: choose_from(rest))
+        return branch(cx, truth(here), lambda: use_option(option), lambda: choose_from(rest))
+
+    def use_option(option: Value) -> Value:
+        if not isinstance(option, Nothing):
+            return use(option)
+        try:
+            return use(option)
+        except UnsupportedError:  # Julia too finds out at run time that there is no method for `nothing`
+            cx.check(fold.TRUE, "KernelThrownError", "MethodError: `nothing` is used as a value")
+            cx.dead = True
+            return Nothing()
 
     return choose_from(value.options)
 
 
 def _construct(cx: Context, ty: Any, args: tuple[Value, ...]) -> Value:
     if isinstance(ty, StructT):
-        own = cx.globals.get(f"%constructors {ty.name}")
-        if isinstance(own, tuple):
-            bound = choose(cx, ty.name, own, args)
-            if bound is not None:
-                return inline(cx, bound.method, bound.values, bound.types, Scope(None, function=True), {})
         definition = cx.globals[ty.name]
         assert isinstance(definition, n.StructDef)
+        inner = tuple(m for m in definition.methods if isinstance(m, n.FunctionDef))
+        own = (*inner, *cx.globals.get(f"%constructors {ty.name}", ()))
+        bound = choose(cx, ty.name, own, args)
+        if bound is not None:
+            types = {**dict(zip((p.id for p in bound.method.where if isinstance(p, n.Name)), ty.params, strict=False)),
+                     **bound.types} if isinstance(bound.method, n.FunctionDef) else bound.types  # fmt: skip
+            outer = cx.globals.get("%new")
+            cx.globals["%new"] = definition
+            try:
+                return inline(cx, bound.method, bound.values, types, Scope(None, function=True), {})
+            finally:
+                cx.globals["%new"] = outer
+        if inner:
+            no_method(cx, ty.name, args)
         return new_struct(cx, definition, ty, args)
     name = str(ty.name) if isinstance(ty, Abstract) else str(ty)
     own = cx.globals.get(f"%constructors {name}")
@@ -303,7 +335,7 @@ def new_struct(cx: Context, definition: n.StructDef, ty: StructT, args: tuple[Va
             no_method(cx, definition.name, args)
         fields.append(arg)
     params = tuple(types.get(name) for name in free)
-    return Struct(definition, StructT(definition.name, params, _supertype(definition)), tuple(fields))
+    return Struct(definition, StructT(definition.name, params, ty.parents), tuple(fields))
 
 
 def inline(
@@ -519,6 +551,8 @@ def _index(cx: Context, node: n.Index) -> Value:
         cx.unsupported("a typed array literal", "kernels do not allocate; use a tuple or SVector")
     args = index_args(cx, obj, node.args)
     cx.at(node)
+    if cx.views and any(isinstance(a, (Range, Symbol)) for a in args) and isinstance(obj, Array):
+        return view(cx, obj, args)
     return load_index(cx, obj, args)
 
 

@@ -28,6 +28,7 @@ from jlkern.engines.numba.lower.types import (
     TypeVar,
     UnionT,
     VarargT,
+    ancestors,
     is_subtype,
     match,
 )
@@ -101,6 +102,23 @@ def type_vars(cx: Context, params: tuple[n.Node, ...], free: dict[str, TypeVar])
     return found
 
 
+def parents_of(cx: Context, definition: n.Node) -> tuple[str, ...]:
+    """Return the names of the abstract types above a type of the source, the nearest first."""
+    above: n.Node | str | None = getattr(definition, "supertype", None)
+    found: list[str] = []
+    while above is not None:
+        name = above if isinstance(above, str) else above.id if isinstance(above, n.Name) else ""
+        if not name or name in found:
+            break
+        found.append(name)
+        known = cx.globals.get(name)
+        if not isinstance(known, n.AbstractDef):
+            found.extend(ancestors(name)[1:])
+            break
+        above = known.supertype
+    return tuple(found)
+
+
 def apply_type(cx: Context, node: n.Curly, free: dict[str, TypeVar]) -> Any:
     """Return the type `Base{args...}`."""
     base = node.base.id if isinstance(node.base, n.Name) else node.base.name if isinstance(node.base, n.Field) else ""
@@ -126,8 +144,7 @@ def apply_type(cx: Context, node: n.Curly, free: dict[str, TypeVar]) -> Any:
         return Abstract(base, args)
     value = cx.globals.get(base)
     if isinstance(value, n.StructDef):
-        parent = value.supertype
-        return StructT(base, args, parent.id if isinstance(parent, n.Name) else None)
+        return StructT(base, args, parents_of(cx, value))
     cx.unsupported(f"the type `{base}{{...}}`")
 
 

@@ -137,6 +137,8 @@ def tail(body: tuple[n.Node, ...]) -> tuple[n.Node, ...]:
             return tail((*body[:at], stmt.args[0], *rest))
         if isinstance(stmt, (n.For, n.While)):
             loop = _flag_returns(stmt)
+            if isinstance(stmt, n.While) and stmt.cond == n.Literal(True, "Bool") and not _breaks(stmt.body):
+                return (*body[:at], loop, n.Name(_RESULT, pos=stmt.pos))  # nothing else ends it
             start = n.Assign(n.Name(_RETURNED), n.Literal(False, "Bool"), pos=stmt.pos)
             after = n.If(
                 n.Name(_RETURNED, pos=stmt.pos),
@@ -147,6 +149,14 @@ def tail(body: tuple[n.Node, ...]) -> tuple[n.Node, ...]:
             return (*body[:at], start, loop, after)
         return body  # `let` and the like: refused where the return is met
     return body
+
+
+def _breaks(node: n.Node) -> bool:
+    if isinstance(node, n.Break):
+        return True
+    if isinstance(node, (n.For, n.While, n.Lambda, n.FunctionDef)):
+        return False
+    return any(_breaks(child) for child in children(node))
 
 
 def _statements(node: n.Node) -> tuple[n.Node, ...]:

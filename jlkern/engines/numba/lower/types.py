@@ -117,7 +117,7 @@ class StructT(JType):
 
     name: str
     params: tuple[Any, ...] = ()
-    supertype: str | None = None
+    parents: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.name + ("{" + ", ".join(map(str, self.params)) + "}" if self.params else "")
@@ -175,6 +175,7 @@ class Abstract(JType):
 
     name: str
     args: tuple[Any, ...] = ()
+    parents: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.name + ("{" + ", ".join("_" if a is None else str(a) for a in self.args) + "}" if self.args else "")
@@ -290,7 +291,7 @@ def _match_abstract(value: JType, pattern: Abstract, bound: Bindings) -> bool:
     if isinstance(value, Prim):
         return name in _prim_parents(value)
     if isinstance(value, Abstract):
-        return value == pattern or (not args and name in ancestors(value.name))
+        return value == pattern or (not args and name in (*ancestors(value.name), *value.parents))
     if isinstance(value, ComplexT):
         return name == "Number" or (name == "Complex" and _match_args((value.elem,), args, bound))
     if isinstance(value, ArrayT):
@@ -327,11 +328,8 @@ def _match_abstract(value: JType, pattern: Abstract, bound: Bindings) -> bool:
     if isinstance(value, OtherT):
         return name == value.name
     if isinstance(value, StructT):
-        return value.supertype is not None and name in ancestors(value.supertype)
+        return name in value.parents
     return False
-
-
-_USER_PARENTS: dict[str, str] = {}
 
 
 def ancestors(name: str) -> tuple[str, ...]:
@@ -367,7 +365,7 @@ def is_subtype(a: Any, b: Any) -> bool:
             seen = narrower[seen]
             if seen == b.name or (seen in _ARRAYS and b.name == "AbstractArray"):
                 return all(is_subtype(x, y) for x, y in zip(a.args, b.args, strict=False)) or not b.args
-        return b.name in ancestors(a.name) and not b.args
+        return b.name in (*ancestors(a.name), *a.parents) and not b.args
     if isinstance(a, VarargT) and isinstance(b, VarargT):
         return (b.n is None or a.n == b.n or isinstance(b.n, TypeVar)) and is_subtype(a.elem, b.elem)
     if isinstance(a, TypeT) and isinstance(b, TypeT):
