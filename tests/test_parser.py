@@ -135,6 +135,7 @@ def test_what_julia_refuses_is_refused() -> None:
         ("@m a -b", "(macrocall @m a (call - b))"),
         ("@m a - b", "(macrocall @m (call - a b))"),
         ("i, = t", "(= (tuple i) t)"),
+        ("i, = t # with a comment", "(= (tuple i) t)"),
         ("a, b... = t", "(= (tuple a (... b)) t)"),
         ("a[begin + 1, end]", "(ref a (call + begin 1) end)"),
         ("x::Float32 += 1", "(+= (:: x Float32) 1)"),
@@ -401,6 +402,8 @@ def test_using() -> None:
         ("module M\n x = 1\nend", "module"),
         ("a := b", ":="),
         ("V{T} = Vector{T}", "alias"),
+        ("@all(P) = 1", "macro call"),
+        ("(a, b = 1)", "names"),
     ],
 )
 def test_what_has_no_node_says_what_it_is(text: str, what: str) -> None:

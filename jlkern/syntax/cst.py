@@ -121,7 +121,7 @@ class Source:
     def kids(self, node: Tree) -> list[Tree]:
         """Return the children of a node without comments."""
         if self.comments:
-            return [kid for kid in node.children if not kid.is_extra]
+            return [kid for kid in node.children if not kid.is_extra or kid.is_error]
         return node.children
 
     def tokens(self) -> str:
@@ -146,7 +146,7 @@ class Source:
                 blocks = kind in _BLOCKS
                 end = node.start_byte
                 for kid in kids:
-                    if not (self.comments and kid.is_extra):
+                    if not (self.comments and kid.is_extra) or kid.is_error:
                         if blocks:
                             between = self.data[end : kid.start_byte]
                             inner = "\n" if b"\n" in between or b";" in between else ""

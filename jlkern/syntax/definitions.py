@@ -229,7 +229,7 @@ def macro_call(source: Source, node: Tree, args: list[Node]) -> Node:
     qualifier = source.text(kids[0]) if at else None
     inner = source.kids(kids[at])[-1]
     name = fold(source.text(inner))
-    if inner.start_byte != kids[at].start_byte + 1 or (inner.type == "operator" and name != ".") or "?" in name:
+    if inner.start_byte != kids[at].start_byte + 1 or (inner.type == "operator" and name.strip(".")) or "?" in name:
         source.problem(kids[at], f"unexpected `{source.text(kids[at])}`")
     if inner.type == "scoped_identifier":
         qualifier, name = name.rsplit(".", 1)

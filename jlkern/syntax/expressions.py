@@ -226,7 +226,7 @@ def _tuple(source: Source, node: Tree) -> Node:
                     return unsupported(source, node, "splatted named tuple")
     if semicolon or names:
         if len(names) != len(items):
-            source.problem(node, "a tuple has names for all its items or for none")
+            return unsupported(source, node, "tuple with names for some of its items")
         return TupleExpr(tuple(items), tuple(names), pos=pos)
     return TupleExpr(tuple(items), pos=pos)
 

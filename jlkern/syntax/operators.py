@@ -29,6 +29,7 @@ from jlkern.syntax.nodes import (
     DotCall,
     If,
     Literal,
+    MacroCall,
     Name,
     Node,
     Pos,
@@ -178,6 +179,8 @@ class Chain:
             return define(left.head, right)
         if isinstance(left, Unsupported):
             return left
+        if isinstance(left, MacroCall):
+            return Unsupported(f"`{op}` to the macro call `@{left.name}`", pos=left.pos)
         if op in ("~", ".~"):
             return operation(op, (left, right), left.pos)
         base = split_dot(op) or op
