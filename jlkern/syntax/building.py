@@ -123,6 +123,8 @@ def make_lambda(left: Node, body: Node) -> Node:
     elif isinstance(left, Typed) and (left.value is None or isinstance(left.value, Name)):
         name = left.value.id if left.value is not None else None
         params, opening = (Param(name, left.type, pos=left.pos),), ()
+    elif isinstance(left, TupleExpr) and all(isinstance(item, Name) for item in left.items):
+        params, opening = tuple(Param(item.id, pos=item.pos) for item in left.items if isinstance(item, Name)), ()
     else:
         raise SyntaxProblem(left.pos.line, left.pos.column, "invalid parameters of `->`")
     if opening:

@@ -235,6 +235,10 @@ def flatten_operand(source: Source, node: Tree, flat: Chain) -> None:
         rest = flat.open_macro(lambda args: definitions.macro_call(source, node, args), start, end)
         flatten_row(source, source.kids(node.children[-1]), rest)
         return
+    if kind == "operator" and flat.items and flat.items[-1] == "-" and source.data[start - 1 : end] == b"->":
+        flat.items[-1] = "->"  # split in two where the grammar expects no lambda, as in `@ntuple 3 k -> k`
+        flat.ends[-1] = end
+        return
     if kind == "operator" and flat.sensitive:
         source.problem(node, f"unexpected `{source.text(node)}`")
     if kind == "integer_literal":

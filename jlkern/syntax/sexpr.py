@@ -178,6 +178,9 @@ _SHOWN: dict[type[n.Node], Callable[[Any], str]] = {
     n.Lambda: _lambda,
     n.FunctionDef: _function,
     n.StructDef: _struct,
+    n.AbstractDef: lambda node: _join(
+        "abstract", _join("<:", node.name, node.supertype) if node.supertype else node.name
+    ),
     n.Using: lambda node: _join("using", *node.names),
     n.Unsupported: lambda node: _join("unsupported", f'"{node.what}"'),
     n.KernelDef: _kernel,
