@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jlkern import policy
+from jlkern.choice import has_grown, lookup, without_tuning
 from jlkern.ndrange import Sizes
 from jlkern.signature import ArrayArg, ScalarArg, Signature
 from jlkern.space import Config
@@ -51,21 +52,21 @@ def explain(runtime: Runtime, args: tuple[Any, ...], given: Any) -> Explanation:
     """Return the explanation of a call, without running or tuning anything."""
     decl = runtime.declaration
     engine, signature = runtime.validate(args)
-    override, sizes = runtime.sizes(args, given)
+    override, sizes = decl.sizes(args, given)
     config: Config | None = decl.space.default()
     origin, winner, grown = "untuned", None, False
     trials: tuple[TrialRecord, ...] = ()
     if 0 in sizes:
         origin = "default"
     elif decl.tuned:
-        store, key = runtime.store(), runtime.memo_key(engine, signature, args, sizes)
-        trials = tuple(store.trials(key))
-        found = runtime.lookup(store, key)
+        case = runtime.case(engine, signature, args, sizes, override)
+        trials = tuple(case.store.trials(case.key))
+        found = lookup(case)
         if found is not None:
             config, origin, winner = found.config, "memo", found.winner
-            grown = runtime.has_grown(store, key, found)
+            grown = has_grown(case, found)
         elif policy.is_frozen() or decl.options.first_call != "tune":
-            choice = runtime.without_tuning(store, key, signature, sizes, record=False)
+            choice = without_tuning(case, record=False)
             config, origin = choice.config, choice.origin
         else:
             config, origin = None, "unknown"

@@ -10,11 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeAlias, overload
 
 from jlkern import compiled
+from jlkern.choice import plain_array, run_tuning
 from jlkern.dispatch import Dispatcher
 from jlkern.errors import OptionError, SignatureError
 from jlkern.ndrange import Sizes
 from jlkern.options import Declaration
-from jlkern.runtime import Plan, Runtime, nothing, plain_array
+from jlkern.runtime import Plan, Runtime, nothing
 from jlkern.space import Config
 
 if TYPE_CHECKING:
@@ -103,13 +104,13 @@ class Kernel(Generic[P]):
         runtime = self._runtime
         values = self._bound(args, kwargs)
         engine, signature = runtime.validate(values)
-        given, sizes = runtime.sizes(values, ndrange)
+        given, sizes = runtime.declaration.sizes(values, ndrange)
         if 0 in sizes:
             raise OptionError(f"{self.__name__}: the ndrange {sizes} holds a 0, so there is nothing to tune")
-        store, key = runtime.store(), runtime.memo_key(engine, signature, values, sizes)
+        case = runtime.case(engine, signature, values, sizes, given)
         chosen = replace(runtime.declaration.settings, **settings)
-        with compiled.locks.hold(("tune", key.id)):
-            result = runtime.tune(engine, signature, values, given, store, key, chosen)
+        with compiled.locks.hold(("tune", case.key.id)):
+            result = run_tuning(case, chosen)
         self._dispatcher.forget()
         return result
 
@@ -164,7 +165,7 @@ class Kernel(Generic[P]):
             chosen = runtime.declaration.space.resolve(config)
         else:
             chosen = self.explain(*values, ndrange=ndrange).config or runtime.declaration.space.default()
-        _, sizes = runtime.sizes(values, ndrange, chosen.as_dict())
+        _, sizes = runtime.declaration.sizes(values, ndrange, chosen.as_dict())
         return str(runtime.launcher(engine, signature, chosen, len(sizes)).text)
 
     @property

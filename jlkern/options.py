@@ -14,11 +14,25 @@ import numpy as np
 
 from jlkern.engines import select
 from jlkern.errors import EffectsError, MissingSourceError, NDRangeError, OptionError, SignatureError, TunableError
-from jlkern.ndrange import NDRange, make_ndrange, shape_of
+from jlkern.ndrange import NDRange, Sizes, check_sizes, make_ndrange, shape_of
 from jlkern.parameters import Parameters
-from jlkern.space import UNSET, NamedCall, Space, Value, Workgroup, call_named, make_space, make_workgroup
+from jlkern.space import (
+    UNSET,
+    Config,
+    NamedCall,
+    Params,
+    Space,
+    Value,
+    Workgroup,
+    call_named,
+    fit_workgroup,
+    make_space,
+    make_workgroup,
+)
 
 if TYPE_CHECKING:
+    from jlkern.engines.base import CompileRequest
+    from jlkern.signature import Signature
     from jlkern.source import Effects, KernelSource
     from jlkern.tuning.task import TuneSettings
 
@@ -90,6 +104,31 @@ class Declaration:
     def tuned(self) -> bool:
         """Whether there is anything to tune."""
         return bool(self.space.tunables)
+
+    def sizes(self, args: tuple[Any, ...], ndrange: Any, params: Params | None = None) -> tuple[Sizes | None, Sizes]:
+        """Return the ndrange that a call gives or None, and the one that holds, for the default params or others."""
+        given = None if ndrange is None else check_sizes(ndrange, "ndrange=")
+        if given is not None:
+            return given, given
+        return None, self.ndrange(args, self.space.default().as_dict() if params is None else params)
+
+    def request(self, signature: Signature, config: Config, ndims: int) -> CompileRequest:
+        """Return what to compile for a configuration."""
+        from jlkern.engines.base import CompileRequest
+        from jlkern.knobs import knobs
+
+        params = config.as_dict()
+        workgroup = self.workgroup(params)
+        return CompileRequest(
+            source=self.source,
+            signature=signature,
+            params=params,
+            workgroup=None if workgroup is None else fit_workgroup(workgroup, ndims),
+            ndims=ndims,
+            written=self.julia_written,
+            schedule=config.schedule,
+            check_bounds=knobs.check_bounds,
+        )
 
     def effects(self) -> Effects:
         """Return what a run writes, under the Python names."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from jlkern import compiled
+from jlkern.choice import the_store
 from jlkern.errors import ArgumentError, BoundsError, OptionError, TuningError
 from jlkern.explain import explain
 from jlkern.kernel import Kernel
@@ -150,7 +151,7 @@ def _fill(array: np.ndarray[Any, Any]) -> None:
 def _known(kernel: Kernel[...]) -> list[Precompiled]:
     """Compile for every use that the memo knows and this kernel can still have."""
     made = []
-    for spec, ndrange in uses(kernel._runtime):
+    for spec, ndrange in uses(kernel._runtime.declaration):
         if 0 not in ndrange:
             made.append(_compile(kernel, arguments(kernel, spec), ndrange))
     return made
@@ -164,7 +165,7 @@ def _compile(kernel: Kernel[...], args: tuple[Any, ...], ndrange: Sizes | None =
     known = explain(runtime, args, ndrange)
     config = known.config or runtime.declaration.space.default()
     origin = known.origin if known.config is not None else "default"
-    _, sizes = runtime.sizes(args, ndrange, config.as_dict())
+    _, sizes = runtime.declaration.sizes(args, ndrange, config.as_dict())
     if 0 in sizes:
         raise OptionError(f"precompile: {kernel.__name__}: the ndrange {sizes} holds a 0, so nothing would be launched")
     runtime.launcher(engine, signature, config, len(sizes)).fire(sizes)
@@ -180,7 +181,7 @@ def _tune_apart(kernel: Kernel[...], spec: Spec) -> None:
     import pickle
     import subprocess
 
-    store = kernel._runtime.store()
+    store = the_store()
     if store.path is None:
         _tune_here(kernel, spec)
         return
@@ -238,10 +239,10 @@ def _tune_here(kernel: Kernel[...], spec: Spec) -> None:
     runtime = kernel._runtime
     engine, signature = runtime.validate(args)
     config = runtime.declaration.space.default()
-    _, sizes = runtime.sizes(args, None)
+    _, sizes = runtime.declaration.sizes(args, None)
     if 0 in sizes:
         raise OptionError(f"precompile: {kernel.__name__}: the ndrange {sizes} holds a 0, so there is nothing to tune")
-    checked = replace(runtime.request(signature, config, len(sizes)), check_bounds=True)
+    checked = replace(runtime.declaration.request(signature, config, len(sizes)), check_bounds=True)
     launcher = compiled.launcher_for(engine, checked)
     copies = arguments(kernel, spec, fill=True)
     fire = launcher.fire(sizes)

@@ -9,29 +9,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jlkern.choice import the_store
 from jlkern.signature import DTYPES, Array, Val, julia
 
 if TYPE_CHECKING:
     from jlkern.memo.key import MemoKey
     from jlkern.ndrange import Sizes
-    from jlkern.runtime import Runtime
+    from jlkern.options import Declaration
 
 _ARRAY = re.compile(r"(\w+)\[((?::(?:, :)*)?)(?:, )?(order='F'|order='C'|strided)?\]")
 _ORDERS = {"order='F'": "F", "order='C'": "C", "strided": "S", None: "C"}
 
 
-def uses(runtime: Runtime) -> Iterator[tuple[tuple[Any, ...], Sizes]]:
+def uses(declaration: Declaration) -> Iterator[tuple[tuple[Any, ...], Sizes]]:
     """Yield each remembered use of a kernel: descriptions of its arguments, and the ndrange.
 
     Of numbers only the types are remembered; a record that cannot be read back is left out.
     """
-    decl = runtime.declaration
     seen: set[str] = set()
-    for key, _ in runtime.store().entries():
-        if key.source != decl.source.digest or key.options or key.id in seen:
+    for key, _ in the_store().entries():
+        if key.source != declaration.source.digest or key.options or key.id in seen:
             continue
         seen.add(key.id)
-        use = _use(key, decl.names)
+        use = _use(key, declaration.names)
         if use is not None:
             yield use
 
