@@ -96,7 +96,7 @@ def flatten_row(source: Source, nodes: list[Tree], flat: Chain) -> None:
     """Append the expressions of a row; the grammar splits `2x` there in two, and joins `0 x` to a product."""
     before = ""
     for node in nodes:
-        if flat.ends and flat.ends[-1] == node.start_byte and before:
+        if before and flat.ends[-1] == node.start_byte and not isinstance(flat.items[-1], str):
             if node.type in _NO_FACTORS or before == "macrocall_expression":
                 source.problem(node, f"unexpected `{source.text(node)[:40]}`")
             flatten_factor(source, node, flat)
