@@ -302,10 +302,10 @@ def scalar_dtype(kind: object) -> str | None:
     return None
 
 
-_ABSTRACT: frozenset[type] = frozenset(
-    [np.generic, np.number, np.integer, np.signedinteger, np.unsignedinteger, np.inexact, np.floating]
-    + [np.complexfloating, np.flexible, np.character]
-)
+_ABSTRACT: frozenset[type] = frozenset((
+    *(np.generic, np.number, np.integer, np.signedinteger, np.unsignedinteger, np.inexact, np.floating),
+    *(np.complexfloating, np.flexible, np.character),
+))  # fmt: skip
 
 
 def _classify_array(name: str, value: np.ndarray[Any, Any]) -> ArrayArg:
