@@ -224,6 +224,16 @@ def test_literals(text: str, value: object, kind: str) -> None:
     assert type(node.value) is type(value)  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    "before", ["", "x = a\n", "x = a ? 1 : 2\n", "x = f(y) # c\n", "@synchronize\n", "i = 2^j - 1\n"]
+)
+@pytest.mark.parametrize("names", ["i", "i, j", "i, j, k"])
+def test_a_comma_before_the_equals_sign(before: str, names: str) -> None:
+    body = function(f"function f()\n{before}{names}, = @index(Global, NTuple)\ny[i] = 1\nend").body.body
+    shown = [to_sexpr(node) for node in body[-2:]]
+    assert shown == [f"(= (tuple {names.replace(',', '')}) (macrocall @index Global NTuple))", "(= (ref y i) 1)"]
+
+
 def test_literals_too_wide_for_any_engine() -> None:
     assert parse_expression("9223372036854775808") == n.Unsupported("Int128 literal")
     assert parse_expression("x + 0x12345678901234567") == n.Call(

@@ -155,7 +155,8 @@ def flatten(source: Source, node: Tree, flat: Chain) -> None:
                 return
     for at in range(first, len(kids)):
         kid = kids[at]
-        if at == operator_at or not kid.is_named or kid.is_error:
+        behind_fault = kid.type == "operator" and at > 0 and kids[at - 1].is_error
+        if at == operator_at or not kid.is_named or kid.is_error or behind_fault:
             if not kid.is_missing:
                 push_operator(source, kid, flat)
         else:

@@ -232,6 +232,9 @@ def _harmless(node: Tree, data: bytes) -> bool:
     if node.is_missing:
         outer = parent.parent
         return node.type == "..." and outer is not None and outer.type == "assignment"
+    if parent.type == "assignment" and data[node.start_byte : node.end_byte] == b",":
+        after = node.next_sibling
+        return after is not None and after.type == "operator" and data[after.start_byte : after.end_byte] == b"="
     if parent.type != "open_tuple" or data[node.start_byte : node.end_byte] != b"=":
         return False
     before = node.prev_sibling
