@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from jlkern.engines.numba import engine
+
 from .archetypes import ARCHETYPES, configs, defaults
 from .harness import LAYOUTS, arguments, check, compiled, launch
 
@@ -58,3 +59,25 @@ def test_same_bits_in_every_loop_order(name: str) -> None:
         results.append(args)
     for one, other in zip(*results, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+WITH_LOOPS = ["matmul_naive", "conv2d", "nbody_tiled", "kmeans_assign", "cumsum_cols", "game_of_life", "hamming"]
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in WITH_LOOPS[:3] else pytest.mark.slow) for n in BY_NAME])
+def test_same_bits_with_loops_around_the_items(name: str) -> None:
+    archetype = BY_NAME[name]
+    results = []
+    for schedule in ((), (("loops", "outside"),)):
+        results.append(check(engine(), archetype, defaults(archetype), "F", schedule=schedule))
+    if name not in ATOMIC_FLOATS:
+        for one, other in zip(*results, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", WITH_LOOPS)
+def test_kernels_with_uniform_loops_offer_to_run_them_outside(name: str) -> None:
+    archetype = BY_NAME[name]
+    args = arguments(archetype, "F")
+    launcher, _ = compiled(engine(), archetype, defaults(archetype), args)
+    assert (("loops", "outside"),) in engine().schedules(launcher.request)

@@ -8,6 +8,7 @@ from functools import cache
 from importlib.metadata import version
 
 from jlkern.engines.base import CompileRequest, Device, Engine, Environment, Launcher
+from jlkern.engines.numba.lower.simt import Kernel
 from jlkern.source import KernelSource
 from jlkern.space import Schedule
 
@@ -15,7 +16,9 @@ DEFAULT_WORKGROUPS = {1: (256,), 2: (32, 8), 3: (32, 4, 2)}
 
 
 class NumbaEngine(Engine):
-    """See `jlkern.engines.base`; schedules: "order" (dimensions, outermost loop first) and "threads" ("one" or "all")."""
+    """See `jlkern.engines.base`. Schedules: "order" (dimensions, the outermost loop's first), "threads" ("one" or "all"),
+    "loops" ("inside" or "outside" the loops over work-items).
+    """
 
     name = "numba"
 
@@ -50,24 +53,34 @@ class NumbaEngine(Engine):
         from jlkern.engines.numba.emit.block import layout
         from jlkern.engines.numba.emit.cpu import emit
         from jlkern.engines.numba.launcher import NumbaLauncher, compile_chunk
-        from jlkern.engines.numba.lower.kernel import lower_kernel
 
-        asked = request.workgroup or self.default_workgroup((1,) * request.ndims)
-        workgroup = (*asked, *(1,) * (request.ndims - len(asked)))
-        kernel = lower_kernel(
-            request.source, request.signature, request.params, workgroup, request.written, request.check_bounds
-        )
+        kernel = self._lowered(request)
         text = emit(kernel, self._known(request.schedule, request.ndims))
         code = compile_chunk(text, request.source.name)
         return NumbaLauncher(request, kernel, text, code, layout(kernel), per_item(kernel.body))
 
+    def schedules(self, request: CompileRequest) -> tuple[Schedule, ...]:
+        """Return the rule's choice and, where the kernel has loops that can run around the work-items, that form too."""
+        from jlkern.engines.numba.emit.hoist import can_hoist
+
+        return ((), (("loops", "outside"),)) if can_hoist(self._lowered(request).body) else ((),)
+
+    def _lowered(self, request: CompileRequest) -> Kernel:
+        from jlkern.engines.numba.lower.kernel import lower_kernel
+
+        asked = request.workgroup or self.default_workgroup((1,) * request.ndims)
+        workgroup = (*asked, *(1,) * (request.ndims - len(asked)))
+        return lower_kernel(
+            request.source, request.signature, request.params, workgroup, request.written, request.check_bounds
+        )
+
     def _known(self, schedule: Schedule, ndims: int) -> dict[str, object]:
         """Return the entries of a schedule that this engine knows; others count as its rule's default."""
-        wanted = dict(schedule)
+        wanted: dict[str, object] = dict(schedule)
         order = wanted.get("order")
         if not (isinstance(order, tuple) and sorted(order) == list(range(ndims))):
             wanted.pop("order", None)
-        return dict(wanted)
+        return wanted
 
 
 @cache

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jlkern.engines.numba.emit.block import ArraySlots, layout
+from jlkern.engines.numba.emit.hoist import hoisted
 from jlkern.engines.numba.emit.regions import (
     GroupFor,
     GroupIf,
@@ -20,7 +21,7 @@ from jlkern.engines.numba.emit.regions import (
     Region,
     defined,
     expressions,
-    has_barrier,
+    in_step,
     plan,
     walk,
 )
@@ -69,8 +70,8 @@ def emit(kernel: Kernel, schedule: Mapping[str, Any]) -> str:
     """
     dims = len(kernel.workgroup)
     order = tuple(schedule.get("order") or default_order(kernel))
-    barriers = has_barrier(kernel.body)
-    made = plan(kernel.body, kernel.undefined) if barriers else None
+    body = hoisted(kernel.body) if schedule.get("loops") == "outside" else kernel.body
+    made = plan(body, kernel.undefined) if any(map(in_step, body)) else None
     w = _Writer(kernel, made, order, diverged=len(kernel.sites) + 1)
     _check_memory(kernel, made)
     w.line("def chunk(_block, _errors, _first, _last):")

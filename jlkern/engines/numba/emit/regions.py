@@ -114,6 +114,16 @@ def walk(stmts: tuple[Stmt, ...] | list[Stmt]) -> Iterator[Stmt]:
             yield from walk(block)
 
 
+@dataclass(frozen=True, slots=True)
+class GroupLoop(For):
+    """A `for` that all work-items of a group run in step, by choice; see `hoist`."""
+
+
+def in_step(stmt: Stmt) -> bool:
+    """Tell whether a statement runs once for the group: it holds a barrier or a loop that was chosen to."""
+    return any(isinstance(s, (Barrier, GroupLoop)) for s in walk([stmt]))
+
+
 def has_barrier(stmts: tuple[Stmt, ...] | list[Stmt]) -> bool:
     """Tell whether a barrier is among or inside statements."""
     return any(isinstance(s, Barrier) for s in walk(stmts))
@@ -170,7 +180,7 @@ def _leaves(stmt: Stmt) -> bool:
     return False
 
 
-def _per_item(expr: Expr, uniform: set[str]) -> bool:
+def per_item(expr: Expr, uniform: set[str]) -> bool:
     return not variables(expr) <= uniform or any(s.kind in ("local", "global") for s in specials(expr))
 
 
@@ -181,7 +191,7 @@ def uniform_variables(stmts: tuple[Stmt, ...]) -> set[str]:
     def collect(block: tuple[Stmt, ...], top: bool, in_group_loop: bool) -> None:
         for stmt in block:
             var = defined(stmt)
-            grouped = has_barrier([stmt]) or (in_group_loop and _leaves(stmt))
+            grouped = in_step(stmt) or (in_group_loop and _leaves(stmt))
             if var is not None and not (grouped and isinstance(stmt, For)):  # all items run such a loop together
                 definitions.append((var, stmt, top and isinstance(stmt, Assign)))
             for inner in blocks(stmt):
@@ -189,7 +199,7 @@ def uniform_variables(stmts: tuple[Stmt, ...]) -> set[str]:
                 collect(inner, top and grouped, grouped if loops else in_group_loop)
 
     collect(stmts, True, False)
-    rounds = {s.var.name for s in walk(stmts) if isinstance(s, For) and has_barrier([s])}
+    rounds = {s.var.name for s in walk(stmts) if isinstance(s, For) and in_step(s)}
     uniform = {var.name for var, _, _ in definitions} | rounds
     changed = True
     while changed:
@@ -197,7 +207,7 @@ def uniform_variables(stmts: tuple[Stmt, ...]) -> set[str]:
         for var, stmt, top in definitions:
             if var.name not in uniform:
                 continue
-            if not top or any(_per_item(e, uniform) for e in expressions(stmt)):
+            if not top or any(per_item(e, uniform) for e in expressions(stmt)):
                 uniform.discard(var.name)
                 changed = True
     return uniform
@@ -222,7 +232,7 @@ def plan(stmts: tuple[Stmt, ...], undefined: tuple[Var, ...]) -> Plan:
         agreed: list[Var] = []
         steering: list[Expr] = []
         for expr in exprs:
-            if _per_item(expr, uniform):
+            if per_item(expr, uniform):
                 var = Var(f"_steer{len(together)}", expr.ty)
                 together.append(var)
                 agreed.append(var)
@@ -245,7 +255,7 @@ def plan(stmts: tuple[Stmt, ...], undefined: tuple[Var, ...]) -> Plan:
                 nodes.append(Leave(stmt))
                 current = None
                 continue
-            if has_barrier([stmt]) or (in_loop and _leaves(stmt)):
+            if in_step(stmt) or (in_loop and _leaves(stmt)):
                 current = None
                 if isinstance(stmt, For):
                     (start, stop, step), agreed = agree((stmt.start, stmt.stop, stmt.step), nodes, path)
