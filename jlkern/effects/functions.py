@@ -53,7 +53,8 @@ HARMLESS_MACROS = frozenset(
 
 # Functions that ask an array for anything but its content.
 METADATA = frozenset(
-    "size length eltype axes ndims eachindex firstindex lastindex isempty typeof stride strides sizeof".split()
+    "size length eltype axes ndims eachindex firstindex lastindex isempty typeof stride strides sizeof CartesianIndices"
+    " LinearIndices keys".split()
 )
 
 # Functions that write their first argument (`map!` and `broadcast!`: the second).

@@ -23,6 +23,7 @@ from jlkern.syntax.nodes import (
     Unsupported,
 )
 from jlkern.syntax.problem import SyntaxProblem
+from jlkern.syntax.walk import walk
 
 _NAMES: dict[str, Name] = {}
 
@@ -69,6 +70,12 @@ def operation(op: str, args: tuple[Node, ...], pos: Pos) -> Node:
     """Return the call that an operator between (or before) its operands stands for."""
     base = split_dot(op)
     return Call(operator_name(op), args, pos=pos) if base is None else DotCall(operator_name(base), args, pos=pos)
+
+
+def refused(what: str, *nodes: Node) -> Unsupported:
+    """Return the node of a construct that we have no node for, with the names in its parts."""
+    names = (found.id for node in nodes for found in walk(node) if isinstance(found, Name))
+    return Unsupported(what, tuple(dict.fromkeys(names)), pos=nodes[0].pos)
 
 
 def finished(node: Node) -> Node:

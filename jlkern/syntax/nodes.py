@@ -114,7 +114,7 @@ class VectorExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class MatrixExpr(Node):
-    """`[a b; c d]`, by rows."""
+    """`[a b; c d]`, by rows; `[a; b]` has rows of one item, and is a vector in Julia."""
 
     rows: tuple[tuple[Node, ...], ...]
 

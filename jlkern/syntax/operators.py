@@ -18,6 +18,7 @@ from jlkern.syntax.building import (
     make_lambda,
     operation,
     operator_name,
+    refused,
     signed_literal,
     split_dot,
 )
@@ -180,16 +181,16 @@ class Chain:
         if isinstance(left, Unsupported):
             return left
         if isinstance(left, MacroCall):
-            return Unsupported(f"`{op}` to the macro call `@{left.name}`", pos=left.pos)
+            return refused(f"`{op}` to the macro call `@{left.name}`", left, right)
         if op in ("~", ".~"):
             return operation(op, (left, right), left.pos)
         base = split_dot(op) or op
         if base in (":=", "≔", "⩴", "≕", "$="):
-            return Unsupported(f"operator `{op}`", pos=left.pos)
+            return refused(f"operator `{op}`", left, right)
         if left.__class__ is Curly and op == "=":
-            return Unsupported("parametric type alias", pos=left.pos)
+            return refused("parametric type alias", left, right)
         if base is not op and left.__class__ in (Call, DotCall):
-            return Unsupported(f"`{op}` to a call", pos=left.pos)
+            return refused(f"`{op}` to a call", left, right)
         if not assignable(left) or (left.__class__ is TupleExpr and base != "="):
             why = "; put the assignment in parentheses" if left.__class__ in (ShortCircuit, If) else ""
             raise SyntaxProblem(left.pos.line, left.pos.column, f"invalid target of `{op}`{why}")
@@ -234,7 +235,7 @@ class Chain:
         right = self.binary(level if level in RIGHT else level + 1)
         if level in (OR, AND):
             if op[0] == ".":
-                return Unsupported(f"operator `{op}`", pos=left.pos)
+                return refused(f"operator `{op}`", left, right)
             return ShortCircuit(op, left, right, pos=left.pos)
         if op not in _CHAINED:
             return operation(op, (left, right), left.pos)
