@@ -20,6 +20,8 @@ from jlkern.engines.numba.namespace import namespace
 from jlkern.signature import ArgType, ArrayArg, ScalarArg, Signature, TupleArg
 
 HEADER = 4
+UNALIGNED = -1
+"""The status of an entry that was given an array whose address is no multiple of its element's alignment."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,11 +72,16 @@ def _scalar_leaves(arg: ArgType, value: str) -> list[str]:
 
 def _packing(signature: Signature, written: tuple[bool, ...], place: Layout, dims: int) -> list[str]:
     lines = [f"store(block, {d}, load(plan_, {HEADER + d}))" for d in range(dims)]
+    tests: list[str] = []  # Numba takes unaligned arrays for aligned ones
     for k, (arg, entry) in enumerate(zip(signature, place.entries, strict=True)):
         if isinstance(entry, ArraySlots):
             assert isinstance(arg, ArrayArg)
             address = "output_address" if written[k] else "input_address"
-            lines.append(f"store(block, {entry.first}, {address}(a{k}))")
+            lines.append(f"p{k} = {address}(a{k})")
+            lines.append(f"store(block, {entry.first}, p{k})")
+            unit = np.dtype(arg.dtype).alignment
+            if unit > 1:
+                tests.append(f"(p{k} & {unit - 1})")
             lines += [f"store(block, {at}, a{k}.shape[{d}])" for d, at in enumerate(entry.sizes)]
             if arg.layout == "S":
                 lines += [
@@ -83,6 +90,8 @@ def _packing(signature: Signature, written: tuple[bool, ...], place: Layout, dim
         elif entry is not None:
             leaves = _scalar_leaves(arg, f"a{k}")
             lines += [f"store(block, {at}, bits_of({leaf}))" for at, leaf in zip(entry, leaves, strict=True)]
+    if tests:
+        lines += [f"if {' | '.join(tests)} != 0:", f"    return {UNALIGNED}"]
     return lines
 
 
@@ -118,6 +127,15 @@ def _made(kind: str, signature: Signature, written: tuple[bool, ...], place: Lay
     return compiled
 
 
+@lru_cache(maxsize=512)
+def _ready(kind: str, signature: Signature, written: tuple[bool, ...], place: Layout, dims: int) -> Callable[..., int]:
+    made = _made(kind, signature, written, place, dims)
+    address = _dtype("int64")
+    types = [_numba_type(signature[k]) for k in runtime_arguments(signature)]
+    made.compile((*[address] * (2 if kind == "pack" else 1), *types))  # type: ignore[attr-defined]
+    return made
+
+
 def entry(kind: str, signature: Signature, written: tuple[bool, ...], place: Layout, dims: int) -> Callable[..., int]:
     """Return the entry of a kind for a signature, compiled for writable arrays.
 
@@ -125,11 +143,7 @@ def entry(kind: str, signature: Signature, written: tuple[bool, ...], place: Lay
     "pack" only writes the block to the address that follows the plan's.
     """
     with _compiling:
-        made = _made(kind, signature, written, place, dims)
-        address = _dtype("int64")
-        types = [_numba_type(signature[k]) for k in runtime_arguments(signature)]
-        made.compile((*[address] * (2 if kind == "pack" else 1), *types))  # type: ignore[attr-defined]
-    return made
+        return _ready(kind, signature, written, place, dims)
 
 
 def _numba_type(arg: ArgType) -> Any:

@@ -20,13 +20,17 @@ from jlkern.engines.numba import threads
 from jlkern.engines.numba.emit.block import Layout
 from jlkern.engines.numba.emit.cpu import DIVERGED
 from jlkern.engines.numba.emit.regions import walk
-from jlkern.engines.numba.entry import Plan, entry, make_plan, runtime_arguments
+from jlkern.engines.numba.entry import UNALIGNED, Plan, entry, make_plan, runtime_arguments
 from jlkern.engines.numba.lower.simt import Check, Kernel, Site
 from jlkern.engines.numba.namespace import namespace
 from jlkern.errors import CompileError, KernelError
 
-PARALLEL_FROM = 60_000.0
-"""Simple instructions (see `cost`) from which a launch is worth several threads, about 15 microseconds of work."""
+PARALLEL_FROM = 400_000.0
+"""Simple instructions (see `cost`) from which a launch is worth several threads.
+
+That is 10 microseconds of vectorised work, which threads hardly speed up, or 100 of other work, which they do. Threads wait
+for each other, so on a busy machine a short parallel launch can take a thousand times longer than a serial one.
+"""
 
 CODES = 1024
 """Compiled chunks that are kept."""
@@ -142,7 +146,11 @@ class NumbaLauncher(Launcher):
 
     def _block(self, plan: Plan, args: tuple[Any, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
         block = np.zeros(max(1, self._place.length), np.int64)
-        self._entry("pack")(plan.address, int(block.ctypes.data), *(args[k] for k in self._runtime))
+        status = self._entry("pack")(plan.address, int(block.ctypes.data), *(args[k] for k in self._runtime))
+        if status:
+            raise errors.ArgumentError(
+                f"`{self.request.source.name}`: an array is not aligned to its elements; pass a copy of it"
+            )
         return block
 
     def sampler(self, ndrange: tuple[int, ...], args: tuple[Any, ...]) -> Callable[[int], float]:
@@ -173,6 +181,8 @@ class NumbaLauncher(Launcher):
     def fail(self, fire: Callable[..., int], status: int) -> None:
         plan: Plan = fire.plan  # type: ignore[attr-defined]
         source = self.request.source
+        if status == UNALIGNED:
+            raise errors.ArgumentError(f"`{source.name}`: an array is not aligned to its elements; pass a copy of it")
         if status > len(self._kernel.sites):
             raise KernelError(f"{source.origin.where(source.kernel.function.pos.line)}: {DIVERGED}")
         site = self._kernel.sites[status - 1]
@@ -210,5 +220,4 @@ def _without(function: Callable[..., int], kept: tuple[int, ...], *args: Any) ->
 def _pack_and_run(plan: Plan, pack: Callable[..., int], length: int, *args: Any) -> int:
     block = np.zeros(max(1, length), np.int64)
     address = int(block.ctypes.data)
-    pack(plan.address, address, *args)
-    return threads.pooled(plan.code, address, int(plan.errors.ctypes.data), plan.groups, plan.threads)
+    return pack(plan.address, address, *args) or threads.pooled(plan.code, address, int(plan.errors.ctypes.data), plan.groups, plan.threads)

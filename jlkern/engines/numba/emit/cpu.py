@@ -23,6 +23,7 @@ from jlkern.engines.numba.emit.regions import (
     expressions,
     in_step,
     plan,
+    reads,
     walk,
 )
 from jlkern.engines.numba.emit.text import literal, special, text
@@ -296,13 +297,14 @@ def _region(w: _Writer, region: Region) -> None:
     assert made is not None
     for assign in region.uniform:
         w.line(f"{assign.var.name} = {text(assign.expr)}")
-    if not region.stmts:
+    stmts = _needed(region.stmts, made)
+    if not stmts:
         return
-    names = _mentioned(region.stmts)
-    own = {v.name for s in walk(region.stmts) if (v := defined(s)) is not None}
+    names = _mentioned(stmts)
+    own = {v.name for s in walk(stmts) if (v := defined(s)) is not None}
     kept = [n for n in made.kept if n in names]
     with _items(w):
-        private = any(m is not None and m in made.shared_private for m in _private(region.stmts))
+        private = any(m is not None and m in made.shared_private for m in _private(stmts))
         if kept or private:
             w.line(f"_lane = {_lane(w)}")
         for name in _needed_again(made, names - own):
@@ -310,11 +312,22 @@ def _region(w: _Writer, region: Region) -> None:
         for name in kept:
             w.line(f"{name} = load(_kept_{name}, _lane)")
         w.in_region = True
-        _statements(w, tuple(region.stmts))
+        _statements(w, tuple(stmts))
         w.in_region = False
         for name in kept:
             if name in own:
                 w.line(f"store(_kept_{name}, _lane, {name})")
+
+
+def _needed(stmts: list[Stmt], made: Plan) -> list[Stmt]:
+    """Leave out what is computed anew where it is read, and not read here."""
+    kept = list(stmts)
+    while True:
+        used = reads(kept)
+        shorter = [s for s in kept if not (isinstance(s, simt.Assign) and s.var.name in made.again and s.var.name not in used)]
+        if len(shorter) == len(kept):
+            return kept
+        kept = shorter
 
 
 def _mentioned(stmts: list[Stmt]) -> set[str]:
