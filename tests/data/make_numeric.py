@@ -23,14 +23,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 
 
-def parse(lines: list[str]) -> dict[str, object]:
+def parse(lines: list[str]) -> dict[str, Any]:
     """Gather the lines that `numeric.jl` prints."""
     values: dict[str, dict[str, str]] = {}
-    tables: list[dict[str, object]] = []
+    tables: list[dict[str, Any]] = []
     constants: list[list[str]] = []
     for line in lines:
         kind, *parts = line.split("\t")
@@ -52,7 +53,7 @@ def main() -> None:
     script = [*call, str(HERE / "numeric.jl")]
     constants = (HERE / "numeric.txt").read_bytes()
     done = subprocess.run(script, input=constants, stdout=subprocess.PIPE, check=True)
-    data = {"julia": version, **parse(done.stdout.decode().splitlines())}
+    data: dict[str, Any] = {"julia": version, **parse(done.stdout.decode().splitlines())}
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     # No time stamp and no file name in the archive: the same data gives the same file.
     (HERE / "numeric.json.gz").write_bytes(gzip.compress(text.encode(), compresslevel=9, mtime=0))

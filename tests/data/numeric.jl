@@ -107,7 +107,7 @@ end
 
 ## what Julia 1.10 and newer gives elsewhere than Julia 1.5
 
-today_cld(x::T, y::T) where {T <: AbstractFloat} = T(round((x - T(x - y * ceil(x / y))) / y))
+today_cld(x::T, y::T) where {T <: AbstractFloat} = round((x - (x - y * ceil(x / y))) / y)
 today_fld1(x::T, y::T) where {T <: AbstractFloat} = (m = mod1(x, y); fld((x - m) + y, y))
 function nearest16(x)
     near = Float16(x)
@@ -123,9 +123,8 @@ function outdated(expr, x, y)
     float = promote_type(typeof(x), typeof(y)) <: AbstractFloat
     expr == "cld(x, y)" && float && return token(cld(x, y)) != token(today_cld(promote(x, y)...))
     expr == "fld1(x, y)" && float && return token(fld1(x, y)) != token(today_fld1(promote(x, y)...))
-    if expr == "mod(x, y)" || expr == "mod1(x, y)" || expr == "fld1(x, y)" || expr == "fldmod(x, y)"
-        # Mixed signs: `rem(y + unsigned(rem(x, y)), y)` overflows for large y.
-        (x isa Integer && y isa Integer && x isa Signed != y isa Signed && !(x isa Bool) && !(y isa Bool)) || return false
+    if expr == "mod(x, y)" && x isa Base.BitInteger && y isa Base.BitInteger && (x isa Signed) ⊻ (y isa Signed)
+        # `rem(y + unsigned(rem(x, y)), y)` overflows for large y.
         return y != 0 && mod(x, y) != mod(big(x), big(y))
     end
     if expr == "x ^ y" && x isa AbstractFloat && y isa Integer
