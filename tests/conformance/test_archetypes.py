@@ -68,7 +68,7 @@ WITH_LOOPS = ["matmul_naive", "conv2d", "nbody_tiled", "kmeans_assign", "cumsum_
 def test_same_bits_with_loops_around_the_items(name: str) -> None:
     archetype = BY_NAME[name]
     results = []
-    for schedule in ((), (("loops", "outside"),)):
+    for schedule in ((("loops", "inside"),), (("loops", "outside"),)):
         results.append(check(engine(), archetype, defaults(archetype), "F", schedule=schedule))
     if name not in ATOMIC_FLOATS:
         for one, other in zip(*results, strict=True):
@@ -80,4 +80,17 @@ def test_kernels_with_uniform_loops_offer_to_run_them_outside(name: str) -> None
     archetype = BY_NAME[name]
     args = arguments(archetype, "F")
     launcher, _ = compiled(engine(), archetype, defaults(archetype), args)
-    assert (("loops", "outside"),) in engine().schedules(launcher.request)
+    offered = engine().schedules(launcher.request)
+    assert offered[0] == () and offered[1] in ((("loops", "outside"),), (("loops", "inside"),))
+
+
+def test_loops_run_outside_where_neighbouring_items_then_read_neighbouring_elements() -> None:
+    def other(name: str, layout: str) -> str:
+        archetype = BY_NAME[name]
+        launcher, _ = compiled(engine(), archetype, defaults(archetype), arguments(archetype, layout))
+        return str(dict(engine().schedules(launcher.request)[1])["loops"])
+
+    assert other("matmul_naive", "F") == other("matmul_naive", "C") == "inside"
+    assert other("conv2d", "F") == "inside"
+    assert other("cumsum_cols", "F") == "outside"
+    assert other("nbody_tiled", "F") == "outside"

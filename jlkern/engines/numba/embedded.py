@@ -60,10 +60,15 @@ class NumbaEngine(Engine):
         return NumbaLauncher(request, kernel, text, code, layout(kernel), per_item(kernel.body))
 
     def schedules(self, request: CompileRequest) -> tuple[Schedule, ...]:
-        """Return the rule's choice and, where the kernel has loops that can run around the work-items, that form too."""
+        """Return the rule's choice first and, where the kernel has loops that can run around the work-items, the other."""
+        from jlkern.engines.numba.emit.cpu import default_loops, default_order
         from jlkern.engines.numba.emit.hoist import can_hoist
 
-        return ((), (("loops", "outside"),)) if can_hoist(self._lowered(request).body) else ((),)
+        kernel = self._lowered(request)
+        if not can_hoist(kernel.body):
+            return ((),)
+        other = "inside" if default_loops(kernel, default_order(kernel)) == "outside" else "outside"
+        return ((), (("loops", other),))
 
     def _lowered(self, request: CompileRequest) -> Kernel:
         from jlkern.engines.numba.lower.kernel import lower_kernel

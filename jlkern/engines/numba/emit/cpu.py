@@ -21,11 +21,13 @@ from jlkern.engines.numba.emit.regions import (
     Region,
     defined,
     expressions,
+    has_barrier,
     in_step,
     plan,
     reads,
     walk,
 )
+from jlkern.engines.numba.emit.strides import steps
 from jlkern.engines.numba.emit.text import literal, special, text
 from jlkern.engines.numba.lower import simt
 from jlkern.engines.numba.lower.fold import specials, variables
@@ -71,7 +73,8 @@ def emit(kernel: Kernel, schedule: Mapping[str, Any]) -> str:
     """
     dims = len(kernel.workgroup)
     order = tuple(schedule.get("order") or default_order(kernel))
-    body = hoisted(kernel.body) if schedule.get("loops") == "outside" else kernel.body
+    loops = schedule.get("loops") or default_loops(kernel, order)
+    body = hoisted(kernel.body) if loops == "outside" else kernel.body
     made = plan(body, kernel.undefined) if any(map(in_step, body)) else None
     w = _Writer(kernel, made, order, diverged=len(kernel.sites) + 1)
     _check_memory(kernel, made)
@@ -107,6 +110,17 @@ def default_order(kernel: Kernel) -> tuple[int, ...]:
     dims = range(len(kernel.workgroup))
     votes = sum(1 if p.layout == "C" else -1 for p in kernel.params if isinstance(p, ParamArray) and p.ndim > 1)
     return tuple(dims) if votes > 0 else tuple(reversed(dims))
+
+
+def default_loops(kernel: Kernel, order: tuple[int, ...]) -> str:
+    """Return where uniform loops run: "outside" the loops over work-items where these then walk memory in order.
+
+    With barriers the loops stay inside: the group's memory is small and near, and the compiler unrolls what it can.
+    """
+    if has_barrier(kernel.body):
+        return "inside"
+    found = list(steps(hoisted(kernel.body), order[-1]))
+    return "outside" if found and all(step in (0, 1) for step in found) else "inside"
 
 
 def _notes(kernel: Kernel) -> list[str]:

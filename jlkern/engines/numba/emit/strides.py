@@ -1,0 +1,67 @@
+"""How far apart neighbouring work-items reach into memory: what decides which loop should be the innermost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jlkern.engines.numba.emit.regions import GroupLoop, defined, memory_of, walk
+from jlkern.engines.numba.lower.simt import Assign, Atomic, Expr, Lit, Load, Op, Special, Stmt, Store, Var
+
+FAR = 1 << 30
+"""A step whose size is not known."""
+
+
+def steps(body: tuple[Stmt, ...], inner: int) -> Iterator[int | None]:
+    """Yield, for each access in a loop that can run around the work-items, by how many elements it moves from one
+    work-item to the next along dimension `inner`; None where the index is not linear.
+    """
+    values = _single_values(body)
+    for loop in walk(body):
+        if isinstance(loop, GroupLoop):
+            for stmt in walk(loop.body):
+                if isinstance(stmt, (Load, Store, Atomic)):
+                    memory = memory_of(stmt)
+                    if memory is not None and memory.kind != "private":
+                        yield _step(stmt.offset, values, inner)
+
+
+def _single_values(body: tuple[Stmt, ...]) -> dict[str, Expr | None]:
+    """Return what each variable is, where it is assigned once; None for a variable of a loop or of several values."""
+    values: dict[str, Expr | None] = {}
+    for stmt in walk(body):
+        var = defined(stmt)
+        if var is not None:
+            once = isinstance(stmt, Assign) and var.name not in values
+            values[var.name] = stmt.expr if isinstance(stmt, Assign) and once else None
+    return values
+
+
+def _step(expr: Expr, values: dict[str, Expr | None], inner: int) -> int | None:
+    if isinstance(expr, Lit):
+        return 0
+    if isinstance(expr, Special):
+        return int(expr.kind in ("local", "global") and expr.dim == inner)
+    if isinstance(expr, Var):
+        known = values.get(expr.name)
+        return 0 if known is None else _step(known, values, inner)
+    return _operation(expr, values, inner)
+
+
+def _operation(expr: Op, values: dict[str, Expr | None], inner: int) -> int | None:
+    parts = [_step(a, values, inner) for a in expr.args]
+    if any(p is None for p in parts):
+        return None
+    known = [p for p in parts if p is not None]
+    if not any(known):
+        return 0
+    if expr.op in ("add", "sub"):
+        return known[0] + known[1] if expr.op == "add" else known[0] - known[1]
+    if expr.op == "cast":
+        return known[0]
+    if expr.op == "mul":
+        moving, other = (0, 1) if known[0] else (1, 0)
+        if known[other]:
+            return None
+        factor = expr.args[other]
+        return known[moving] * int(factor.value) if isinstance(factor, Lit) else FAR
+    return None
