@@ -9,8 +9,10 @@ ROUNDS = 16
 
 _SLOW = {"fdiv": 4, "sqrt": 6, "div": 8, "rem": 8, "mod": 10, "fld": 10, "power": 40, "pow": 40}
 _MATH = 20
-_CHEAP = frozenset({"add", "sub", "mul", "cast", "select", "and", "or", "xor", "not", "neg", "eq", "ne", "lt", "le", "gt", "ge",
-                    "min", "max", "abs", "fma", "muladd", "outside", "shl", "shr", "ushr", "bitcast", "udiv", "urem"})  # fmt: skip
+_CHEAP = frozenset(
+    "add sub mul cast select and or xor not neg eq ne lt le gt ge min max abs fma muladd outside shl shr ushr bitcast "
+    "udiv urem".split()
+)
 
 
 def _expr(expr: Expr) -> float:

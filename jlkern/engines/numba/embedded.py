@@ -16,8 +16,10 @@ DEFAULT_WORKGROUPS = {1: (256,), 2: (32, 8), 3: (32, 4, 2)}
 
 
 class NumbaEngine(Engine):
-    """See `jlkern.engines.base`. Schedules: "order" (dimensions, the outermost loop's first), "threads" ("one" or "all"),
-    "loops" ("inside" or "outside" the loops over work-items).
+    """See `jlkern.engines.base`.
+
+    Schedules: "order" (the dimensions, the outermost loop's first), "threads" ("one" or "all"), "loops" ("inside" or
+    "outside" the loops over work-items).
     """
 
     name = "numba"
@@ -60,7 +62,7 @@ class NumbaEngine(Engine):
         return NumbaLauncher(request, kernel, text, code, layout(kernel), per_item(kernel.body))
 
     def schedules(self, request: CompileRequest) -> tuple[Schedule, ...]:
-        """Return the rule's choice first and, where the kernel has loops that can run around the work-items, the other."""
+        """Return the rule's choice and, where the kernel has loops that can run around the work-items, the other."""
         from jlkern.engines.numba.emit.cpu import default_loops, default_order
         from jlkern.engines.numba.emit.hoist import can_hoist
 

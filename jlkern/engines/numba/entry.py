@@ -1,7 +1,7 @@
 """Entries: compiled functions that take a call's arguments, write the argument block and run the work-groups.
 
-An entry depends on the types of the arguments only, so kernels with the same signature share it; which code to run over which
-ndrange comes in a plan (see `Plan`), whose address is the entry's first argument.
+An entry depends on the types of the arguments only, so kernels with the same signature share it; which code to run
+over which ndrange comes in a plan (see `Plan`), whose address is the entry's first argument.
 """
 
 from __future__ import annotations
@@ -98,7 +98,9 @@ def _packing(signature: Signature, written: tuple[bool, ...], place: Layout, dim
 _BODIES = {
     "serial": "return call_chunk(load(plan_, 0), address_of(block), load(plan_, 3), 0, load(plan_, 1))",
     "nogil": "return call_chunk(load(plan_, 0), address_of(block), load(plan_, 3), 0, load(plan_, 1))",
-    "parallel": "return run_parallel(load(plan_, 0), address_of(block), load(plan_, 3), load(plan_, 1), load(plan_, 2))",
+    "parallel": (
+        "return run_parallel(load(plan_, 0), address_of(block), load(plan_, 3), load(plan_, 1), load(plan_, 2))"
+    ),
     "pack": "return 0",
 }
 

@@ -28,8 +28,9 @@ from jlkern.errors import CompileError, KernelError
 PARALLEL_FROM = 400_000.0
 """Simple instructions (see `cost`) from which a launch is worth several threads.
 
-That is 10 microseconds of vectorised work, which threads hardly speed up, or 100 of other work, which they do. Threads wait
-for each other, so on a busy machine a short parallel launch can take a thousand times longer than a serial one.
+That is 10 microseconds of vectorised work, which threads hardly speed up, or 100 of other work, which they do.
+Threads wait for each other, so on a busy machine a short parallel launch can take a thousand times longer than a
+serial one.
 """
 
 CODES = 1024
@@ -157,7 +158,8 @@ class NumbaLauncher(Launcher):
         bound: Any = self.bind(ndrange, args)
         plan: Plan = bound.plan
         if bound.func is threads.serial(True) or bound.func is threads.serial(False):
-            many: Any = partial(threads.repeated(), *bound.args[:3], plan.groups)
+            repeated: Any = threads.repeated()
+            many = partial(repeated, *bound.args[:3], plan.groups)
 
             def sample(times: int) -> float:
                 start = time.perf_counter()
@@ -220,4 +222,5 @@ def _without(function: Callable[..., int], kept: tuple[int, ...], *args: Any) ->
 def _pack_and_run(plan: Plan, pack: Callable[..., int], length: int, *args: Any) -> int:
     block = np.zeros(max(1, length), np.int64)
     address = int(block.ctypes.data)
-    return pack(plan.address, address, *args) or threads.pooled(plan.code, address, int(plan.errors.ctypes.data), plan.groups, plan.threads)
+    status = pack(plan.address, address, *args)
+    return status or threads.pooled(plan.code, address, int(plan.errors.ctypes.data), plan.groups, plan.threads)

@@ -12,11 +12,11 @@ def namespace() -> dict[str, Any]:
     from jlkern.engines.numba.semantics import intrinsics, memory
 
     names: dict[str, Any] = {"inf": float("inf"), "nan": float("nan")}
-    for name in ("div", "rem", "mod", "fld", "cld", "udiv", "urem", "frem", "fmod", "fdivtrunc", "fdivfloor", "fdivceil",
-                 "shl", "shr", "ushr", "shl_any", "shr_any", "ushr_any", "ctpop", "ctlz", "cttz", "bitnot", "outside",
-                 "egal", "isless", "eq_exact", "ne_exact", "lt_exact", "le_exact", "gt_exact", "ge_exact", "select",
-                 "least", "greatest", "absolute", "signbit", "copysign", "fdiv", "fneg", "fma", "muladd", "sqrt", "floor",
-                 "ceil", "trunc", "rint", "atan2", "hypot", "power", "ipow", "sinpi", "cospi"):  # fmt: skip
+    for name in (
+        "div rem mod fld cld udiv urem frem fmod fdivtrunc fdivfloor fdivceil shl shr ushr shl_any shr_any ushr_any "
+        "ctpop ctlz cttz bitnot outside egal isless eq_exact ne_exact lt_exact le_exact gt_exact ge_exact select least "
+        "greatest absolute signbit copysign fdiv fneg fma muladd sqrt floor ceil trunc rint atan2 hypot power ipow sinpi cospi"
+    ).split():
         names[name] = getattr(intrinsics, name)
     names.update(intrinsics.MATH)
     names.update(intrinsics.CONVERSIONS)

@@ -1,7 +1,7 @@
 """The argument block: how a launch hands its arguments to compiled work-groups.
 
-A block is a row of int64: the ndrange, then for every array its address, sizes and strides (in elements, complex ones as
-whole), then the scalars' bits. Compiled code reads it; the launcher writes it.
+A block is a row of int64: the ndrange, then for every array its address, sizes and strides (in elements, complex ones
+as whole), then the scalars' bits. Compiled code reads it; the launcher writes it.
 """
 
 from __future__ import annotations

@@ -67,9 +67,10 @@ class _Writer:
 def emit(kernel: Kernel, schedule: Mapping[str, Any]) -> str:
     """Return the source of `chunk(_block, _errors, _first, _last)`, which runs work-groups `_first` to before `_last`.
 
-    It returns 0, or the number (from 1) of the check that failed, after storing the check's details in `_errors`; one past
-    the last check stands for a barrier that was not reached by all. `schedule` may hold "order", the dimensions from the
-    outermost loop to the innermost. Raises `CompileError` when a group needs more memory than a thread's stack has.
+    It returns 0, or the number (from 1) of the check that failed, after storing the check's details in `_errors`; one
+    past the last check stands for a barrier that was not reached by all. `schedule` may hold "order", the dimensions
+    from the outermost loop to the innermost. Raises `CompileError` when a group needs more memory than a thread's
+    stack has.
     """
     dims = len(kernel.workgroup)
     order = tuple(schedule.get("order") or default_order(kernel))
@@ -106,7 +107,7 @@ def emit(kernel: Kernel, schedule: Mapping[str, Any]) -> str:
 
 
 def default_order(kernel: Kernel) -> tuple[int, ...]:
-    """Return the dimensions from the outermost loop over work-items to the innermost: the contiguous one runs fastest."""
+    """Return the dimensions from the outermost loop over work-items to the innermost: the contiguous one is last."""
     dims = range(len(kernel.workgroup))
     votes = sum(1 if p.layout == "C" else -1 for p in kernel.params if isinstance(p, ParamArray) and p.ndim > 1)
     return tuple(dims) if votes > 0 else tuple(reversed(dims))
@@ -338,7 +339,8 @@ def _needed(stmts: list[Stmt], made: Plan) -> list[Stmt]:
     kept = list(stmts)
     while True:
         used = reads(kept)
-        shorter = [s for s in kept if not (isinstance(s, simt.Assign) and s.var.name in made.again and s.var.name not in used)]
+        idle = made.again.keys() - used
+        shorter = [s for s in kept if not (isinstance(s, simt.Assign) and s.var.name in idle)]
         if len(shorter) == len(kept):
             return kept
         kept = shorter

@@ -1,7 +1,8 @@
 """The schedule "loops outside": uniform loops run around the loops over work-items instead of inside them.
 
-Work-items of a group then go through such a loop in step, so that the innermost loop is over work-items and vectorises, at
-the price of keeping each item's variables in memory. What an item computes, and in which order, stays the same.
+Work-items of a group then go through such a loop in step, so that the innermost loop is over work-items and
+vectorises, at the price of keeping each item's variables in memory. What an item computes, and in which order, stays
+the same.
 """
 
 from __future__ import annotations
@@ -74,8 +75,9 @@ def _distribute(stmt: If, scope: _Scope) -> list[Stmt]:
     """Pull loops out of a branch: each of its statements gets the condition for itself."""
     then, orelse = _hoist(stmt.then, scope), _hoist(stmt.orelse, scope)
     own = {v.name for s in walk([stmt]) if (v := defined(s)) is not None}
-    fixed = isinstance(stmt.cond, Var) and stmt.cond.name not in own
-    if not fixed or not any(isinstance(s, GroupLoop) for s in (*then, *orelse)):
+    if not isinstance(stmt.cond, Var) or stmt.cond.name in own:
+        return [stmt]  # the condition can change on the way
+    if not any(isinstance(s, GroupLoop) for s in (*then, *orelse)):
         return [stmt]
     return [*_under(stmt.cond, then), *_under(Op("not", (stmt.cond,), "bool"), orelse)]
 

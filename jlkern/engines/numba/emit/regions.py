@@ -1,15 +1,15 @@
-"""Barriers: which statements run as one loop over the work-items, which once per work-group, and what must be kept between.
+"""Barriers: which statements run as one loop over the work-items, which once per group, and what must be kept between.
 
-A kernel without barriers is one region. With barriers its body becomes a tree: regions (run for every work-item, one item
-after another) and control flow that holds a barrier (run once for the group). A variable that several regions use is kept per
-work-item, computed anew in each region, or, when it is the same for all items, held once.
+A kernel without barriers is one region. With barriers its body becomes a tree: regions (run for every work-item, one
+item after another) and control flow that holds a barrier (run once for the group). A variable that several regions
+use is kept per work-item, computed anew in each region, or, when it is the same for all items, held once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Union
+from typing import TypeAlias
 
 from jlkern.engines.numba.lower.fold import specials, variables
 from jlkern.engines.numba.lower.simt import (
@@ -78,7 +78,7 @@ class Leave:
     stmt: Break | Continue
 
 
-Node = Union[Region, GroupFor, GroupWhile, GroupIf, Leave]
+Node: TypeAlias = Region | GroupFor | GroupWhile | GroupIf | Leave
 
 
 @dataclass
@@ -311,7 +311,7 @@ def _group_loops(
 
 
 def _computed_again(regions: list[Region], nodes: list[Node], uniform: set[str]) -> dict[str, Assign]:
-    """Find variables that cost nothing to compute anew: set once, from indices, arguments and values that do not change."""
+    """Find variables that cost nothing to compute anew: set once, from indices and values that do not change."""
     count: dict[str, int] = {}
     where: dict[str, tuple[Assign, tuple[int, ...]]] = {}
     uses: dict[str, set[tuple[int, ...]]] = {}

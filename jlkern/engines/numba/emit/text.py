@@ -12,7 +12,7 @@ _NAMES = {"min": "least", "max": "greatest", "abs": "absolute", "pow": "power"}
 
 
 def special(item: Special) -> str:
-    """Return the name that a built-in quantity has in emitted code; a leading underscore keeps it apart from variables."""
+    """Return the name of a built-in quantity in emitted code; a leading underscore keeps it apart from variables."""
     if item.kind in ("size", "stride"):
         return f"_{item.name}_{item.kind}{item.dim}"
     if item.kind == "arg":
