@@ -28,82 +28,90 @@ import numpy as np
 
 import jlkern
 
-# Every kernel is launched over (columns, groups of `items` rows): work-item (x, group) does `items` pixels of column x.
-TUNE = {"block_size_x": [16, 64, 256], "block_size_y": [16, 1, 4], "items": [1, 4]}
-SMALL_ENOUGH = ["block_size_x * block_size_y <= 1024"]
+TUNE = {"block_size_x": [8, 32, 128], "block_size_y": [8, 1], "items": [1, 4, 16]}
+BORDER = 4
 
 
-@jlkern.kernel(
-    tune=TUNE, restrictions=SMALL_ENOUGH, ndrange=lambda img, items: (img.shape[0], -(-img.shape[1] // items))
-)
-def bilateral(out, img, sigma_space, sigma_range) -> None:
+# Launched over (groups of `items` pixels of a row, rows): a work-item sums up the neighbours of all its pixels at once.
+@jlkern.kernel(tune=TUNE, ndrange=lambda out, items: (-(-out.shape[0] // items), out.shape[1]))
+def bilateral(out, img, reach: np.float32, contrast: np.float32) -> None:
     r"""
     using KernelAbstractions
 
-    const RADIUS = 4
+    const BORDER = 4    # how far a pixel looks
 
-    @kernel function bilateral!(out, @Const(img), sigma_space, sigma_range)
-        x, group = @index(Global, NTuple)
-        nx = size(img, 1)
-        ny = size(img, 2)
-        near = -1 / (2 * sigma_space^2)
-        alike = -1 / (2 * sigma_range^2)
+    # `img` has a border of that width around the picture, and room for `items` more pixels at the end of a row
+    @kernel function bilateral!(out, @Const(img), reach, contrast)
+        group, y = @index(Global, NTuple)
+        first = (group - 1) * items
+        r = @private Float32 (items,)
+        g = @private Float32 (items,)
+        b = @private Float32 (items,)
+        norm = @private Float32 (items,)
         for k in 1:items
-            y = (group - 1) * items + k
-            @inbounds if y <= ny
-                r0 = img[x, y, 1]
-                g0 = img[x, y, 2]
-                b0 = img[x, y, 3]
-                r = g = b = norm = zero(r0)
-                for dy in -RADIUS:RADIUS, dx in -RADIUS:RADIUS
-                    u = clamp(x + dx, 1, nx)
-                    v = clamp(y + dy, 1, ny)
-                    r1 = img[u, v, 1]
-                    g1 = img[u, v, 2]
-                    b1 = img[u, v, 3]
-                    difference = (r1 - r0)^2 + (g1 - g0)^2 + (b1 - b0)^2
-                    w = exp(near * (dx^2 + dy^2) + alike * difference)
-                    r += w * r1
-                    g += w * g1
-                    b += w * b1
-                    norm += w
-                end
-                out[x, y, 1] = r / norm
-                out[x, y, 2] = g / norm
-                out[x, y, 3] = b / norm
+            r[k] = g[k] = b[k] = norm[k] = 0
+        end
+        @inbounds for dy in -BORDER:BORDER, dx in -BORDER:BORDER
+            near = exp(-(dx^2 + dy^2) / (2 * reach^2))
+            for k in 1:items
+                u = first + k + BORDER
+                v = y + BORDER
+                r1 = img[u + dx, v + dy, 1]
+                g1 = img[u + dx, v + dy, 2]
+                b1 = img[u + dx, v + dy, 3]
+                difference = (r1 - img[u, v, 1])^2 + (g1 - img[u, v, 2])^2 + (b1 - img[u, v, 3])^2
+                alike = max(1 - difference / contrast^2, 0f0)^2
+                w = near * alike
+                r[k] += w * r1
+                g[k] += w * g1
+                b[k] += w * b1
+                norm[k] += w
+            end
+        end
+        @inbounds for k in 1:items
+            x = first + k
+            if x <= size(out, 1)
+                out[x, y, 1] = r[k] / norm[k]
+                out[x, y, 2] = g[k] / norm[k]
+                out[x, y, 3] = b[k] / norm[k]
             end
         end
     end
     """
 
 
-@jlkern.kernel(
-    tune=TUNE, restrictions=SMALL_ENOUGH, ndrange=lambda img, items: (img.shape[0], -(-img.shape[1] // items))
-)
+# Launched over (columns, groups of `items` rows): a work-item walks down a column and keeps the two rows above at hand.
+@jlkern.kernel(tune=TUNE, ndrange=lambda edges, items: (edges.shape[0], -(-edges.shape[1] // items)))
 def sobel(edges, img) -> None:
     r"""
     using KernelAbstractions
 
     @inline luma(img, x, y) = @inbounds 0.299f0 * img[x, y, 1] + 0.587f0 * img[x, y, 2] + 0.114f0 * img[x, y, 3]
+    @inline three(img, x, y) = (luma(img, x, y), luma(img, x + 1, y), luma(img, x + 2, y))
 
     @kernel function sobel!(edges, @Const(img))
         x, group = @index(Global, NTuple)
-        nx = size(img, 1)
-        ny = size(img, 2)
+        above = (group - 1) * items
+        a = three(img, x, above + 1)
+        b = three(img, x, above + 2)
         for k in 1:items
-            y = (group - 1) * items + k
-            if y <= ny
-                w, e = max(x - 1, 1), min(x + 1, nx)
-                n, s = max(y - 1, 1), min(y + 1, ny)
-                nw, ne = luma(img, w, n), luma(img, e, n)
-                sw, se = luma(img, w, s), luma(img, e, s)
-                across = ne + 2 * luma(img, e, y) + se - nw - 2 * luma(img, w, y) - sw
-                down = sw + 2 * luma(img, x, s) + se - nw - 2 * luma(img, x, n) - ne
+            y = above + k
+            if y <= size(edges, 2)
+                c = three(img, x, y + 2)
+                across = a[3] + 2 * b[3] + c[3] - a[1] - 2 * b[1] - c[1]
+                down = c[1] + 2 * c[2] + c[3] - a[1] - 2 * a[2] - a[3]
                 @inbounds edges[x, y] = sqrt(across^2 + down^2)
+                a, b = b, c
             end
         end
     end
     """
+
+
+def with_border(photo: np.ndarray) -> np.ndarray:
+    """Return a picture with its edge pixels repeated around it, as the bilateral filter wants it."""
+    room = ((BORDER, BORDER + max(TUNE["items"])), (BORDER, BORDER), (0, 0))
+    return np.asfortranarray(np.pad(photo, room, mode="edge"))
 
 
 def clock(call: Callable[[], Any]) -> float:
@@ -179,8 +187,8 @@ def main() -> None:
     print(f"china.jpg: {photo.shape[0]} x {photo.shape[1]} pixels")
 
     smooth = np.zeros_like(photo)
-    show("Bilateral filter", bilateral, (smooth, photo, np.float32(2.5), np.float32(0.15)))
-    edges = np.zeros(photo.shape[:2], np.float32, order="F")
+    show("Bilateral filter", bilateral, (smooth, with_border(photo), 2.5, 0.3))
+    edges = np.zeros((photo.shape[0] - 2, photo.shape[1] - 2), np.float32, order="F")
     show("Sobel edges of the smoothed picture", sobel, (edges, smooth))
 
     print()
