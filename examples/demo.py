@@ -137,18 +137,19 @@ def show(title: str, kernel: Any, args: tuple[Any, ...]) -> None:
     failed = [t for t in explanation.trials if t.status != "ok"]
 
     print("nothing is tuned, these trials were remembered:" if known else "tuned just now:")
-    print(f"  {'configuration':<52}{'ms':>9}  {'x best':>6}")
+    width = max(len(str(t.config)) for t in explanation.trials)
+    print(f"  {'configuration':<{width}}{'ms':>9}  {'x best':>6}")
     for trial in trials:
         ratio = trial.seconds / trials[0].seconds
         bar = "#" * min(40, round(8 * ratio))
-        print(f"  {trial.config!s:<52}{trial.seconds * 1e3:9.3f}  {ratio:6.2f}  {bar}")
+        print(f"  {trial.config!s:<{width}}{trial.seconds * 1e3:9.3f}  {ratio:6.2f}  {bar}")
     for trial in failed:
-        print(f"  {trial.config!s:<52}{trial.status}: {trial.reason}")
+        print(f"  {trial.config!s:<{width}}  {trial.status}: {trial.reason}")
 
     chosen = kernel.config_for(*args)
     default = {name: values[0] for name, values in TUNE.items()}
-    worst = dict(trials[-1].config.params)
-    contenders = {"tuned": dict(chosen.params), "default": default, "worst": worst}
+    worst = [t for t in trials if not t.config.schedule][-1].config.as_dict()  # the engine's own choices aside
+    contenders = {"tuned": chosen.as_dict(), "default": default, "worst": worst}
     samples: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(15):  # in turn, so that whatever else the machine does hits all of them
         for name, config in contenders.items():
