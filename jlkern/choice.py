@@ -209,7 +209,10 @@ def _task(case: Case, settings: TuneSettings) -> TuneTask:
 
 
 def _count_shape(case: Case) -> None:
-    case.tuned.append(", ".join(f"{name}={value}" for name, value in case.key.shapes))
+    shape = ", ".join(f"{name}={value}" for name, value in case.key.shapes)
+    if shape in case.tuned:  # for other types or memory orders
+        return
+    case.tuned.append(shape)
     shapes = list(case.tuned)
     if len(shapes) == SHAPES_BEFORE_WARNING:
         import warnings

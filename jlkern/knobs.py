@@ -120,7 +120,11 @@ def _bytes(value: Any) -> int:
 def _default_cache_dir() -> Path:
     from platformdirs import user_cache_path
 
-    return user_cache_path("jlkern", appauthor=False)
+    try:
+        return user_cache_path("jlkern", appauthor=False)
+    except (RuntimeError, OSError):
+        # As in some containers. This folder can not be made, so that the memo stays in memory and says so.
+        return Path(os.devnull) / "no home directory"
 
 
 class Knobs:

@@ -198,9 +198,9 @@ def test_overlapping_arguments_stay_overlapping():
 
 def test_too_little_scratch_memory_runs_the_default_and_says_so():
     task = make_task(FakeEngine(add_one, cost_by_block), scratch_limit=100)
-    with pytest.warns(TuningWarning, match="limit is 100; the default is used"):
+    with pytest.warns(TuningWarning, match="LIMIT is 100; the default is used"):
         result = tune(task)
-    assert result.best == task.space.default() and result.trials == () and "limit is 100" in result.notes[0]
+    assert result.best == task.space.default() and result.trials == () and "LIMIT is 100" in result.notes[0]
     assert task.store.winner(task.key) is None
 
 

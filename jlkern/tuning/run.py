@@ -135,9 +135,7 @@ class _Run:
         try:
             scratch = make_scratch(task.names, task.args, task.effects.written, limit)
         except ScratchTooLarge as problem:
-            note = f"{problem}; the default is used (JLKERN_SCRATCH_LIMIT raises it)"
-            warnings.warn(f"{task.name}: {note}", TuningWarning, stacklevel=2)
-            return _untuned(self.default, note)
+            return self.without_memory(problem)
         self.lab = lab = Lab(task, scratch, self.clock, self.lease)
         if self.settings.fresh:
             task.store.forget(task.key, trials_only=True)
@@ -151,6 +149,8 @@ class _Run:
                 self.check()
                 self.schedules()
                 self.finals()
+            except ScratchTooLarge as problem:
+                return self.without_memory(problem)
             except KeyboardInterrupt:
                 self.interrupted = True
                 self.best_so_far()
@@ -160,6 +160,12 @@ class _Run:
         if not self.interrupted:
             self.publish(result)
         return result
+
+    def without_memory(self, problem: ScratchTooLarge) -> TuneResult:
+        """Say that the default is used, since candidates can not be tried."""
+        note = f"{problem}; the default is used"
+        warnings.warn(f"{self.task.name}: {note}", TuningWarning, stacklevel=2)
+        return _untuned(self.default, note)
 
     def first(self) -> None:
         """Take the reference, and try the default."""

@@ -138,7 +138,7 @@ def make_scratch(names: Sequence[str], args: Sequence[Any], written: Iterable[st
     total = size + sum(arrays[k].nbytes for k in wanted)
     if total > limit:
         raise ScratchTooLarge(
-            f"tuning needs {total} bytes for copies of {', '.join(sorted(written))}, the limit is {limit}"
+            f"tuning needs {total} bytes for copies of {', '.join(sorted(written))}, JLKERN_SCRATCH_LIMIT is {limit}"
         )
 
     result = list(args)
@@ -146,7 +146,10 @@ def make_scratch(names: Sequence[str], args: Sequence[Any], written: Iterable[st
     pairs: dict[str, list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]] = {}
     alone = set()
     for group, block in zip(copied, blocks, strict=True):
-        views = _rebuild([arrays[k] for k in group], [spans[k] for k in group], block)
+        try:
+            views = _rebuild([arrays[k] for k in group], [spans[k] for k in group], block)
+        except MemoryError:
+            raise ScratchTooLarge(f"there is no memory for copies of {', '.join(sorted(written))}") from None
         both = [(view, arrays[k]) for view, k in zip(views, group, strict=True)]
         for (view, original), k in zip(both, group, strict=True):
             np.copyto(view, original)

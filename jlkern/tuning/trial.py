@@ -17,7 +17,7 @@ from jlkern.memo.store import Lease, TrialRecord
 from jlkern.space import Config
 from jlkern.tuning import bench
 from jlkern.tuning.lock import measuring
-from jlkern.tuning.scratch import Scratch
+from jlkern.tuning.scratch import Scratch, ScratchTooLarge
 from jlkern.tuning.task import Status, Trial, TuneTask
 from jlkern.tuning.verify import compare_outputs, reduction_length
 
@@ -151,6 +151,10 @@ class Lab:
             if wrong is not None:
                 return Trial(config, "wrong", reason=wrong)
             samples = self.measure(launcher, ndrange, settle)
+        except MemoryError as problem:
+            if self.reference is None:  # nothing can be compared, so that no candidate can be tried
+                raise ScratchTooLarge(f"there is no memory for a copy of the result ({problem})") from None
+            return Trial(config, "launch", reason=_reason(problem))
         except Exception as problem:
             return Trial(config, "launch", reason=_reason(problem))
         seconds = bench.median(samples)
@@ -184,7 +188,7 @@ class Lab:
         launch(self.poisoned or [])
         wrong = None
         if self.reference is None:
-            self.set_reference({n: self.scratch.outputs[n].copy(order="K") for n in self.compared}, str(config), config)
+            self.set_reference(self.keep_outputs(), str(config), config)
         else:
             wrong = self.compare(self.reference)
         if wrong is None and self.poisoned is None and self.reference is not None:
@@ -194,6 +198,10 @@ class Lab:
             whole = {n: self.reference[n] for n in self.overwritten if n in self.reference}
             self.poisoned = [n for n in whole if self.compare({n: whole[n]}) is None]
         return wrong
+
+    def keep_outputs(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return copies of the outputs that are compared."""
+        return {n: self.scratch.outputs[n].copy(order="K") for n in self.compared}
 
     def compare(self, reference: dict[str, np.ndarray[Any, Any]]) -> str | None:
         """Compare the scratch copies of some outputs with a reference."""
