@@ -112,11 +112,18 @@ def program_of(blocks: list[Block]) -> str:
     return "\n".join(parts)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[str(p.relative_to(ROOT)) for p in PAGES])
+def pages_with(language: str) -> list[object]:
+    """Return the pages that have a block of a language that is to run."""
+    return [
+        pytest.param(page, id=str(page.relative_to(ROOT)))
+        for page in PAGES
+        if any(b.language == language and b.kind != "not run" for b in blocks_of(page.read_text(encoding="utf-8")))
+    ]
+
+
+@pytest.mark.parametrize("page", pages_with("python"))
 def test_python_blocks_run(page: Path, tmp_path: Path) -> None:
     blocks = blocks_of(page.read_text(encoding="utf-8"))
-    if not any(b.language == "python" and b.kind != "not run" for b in blocks):
-        pytest.skip("no Python blocks on this page")
     script = tmp_path / "page.py"
     script.write_text(program_of(blocks), encoding="utf-8")
     environment = {
@@ -131,15 +138,13 @@ def test_python_blocks_run(page: Path, tmp_path: Path) -> None:
     assert run.returncode == 0, f"{page.name} does not run\n{run.stdout}\n{run.stderr}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[str(p.relative_to(ROOT)) for p in PAGES])
-def test_julia_blocks_parse(page: Path) -> None:
-    blocks = [b for b in blocks_of(page.read_text(encoding="utf-8")) if b.language == "julia"]
-    if not blocks:
-        pytest.skip("no Julia blocks on this page")
+def test_julia_blocks_parse() -> None:
     from jlkern.syntax.parser import parse_module
 
-    for block in blocks:
-        parse_module(block.text)
+    for page in PAGES:
+        for block in blocks_of(page.read_text(encoding="utf-8")):
+            if block.language == "julia":
+                parse_module(block.text)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[str(p.relative_to(ROOT)) for p in PAGES])
