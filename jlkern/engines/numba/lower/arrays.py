@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 from jlkern.engines.numba.lower import fold, simt
+from jlkern.engines.numba.lower.branches import by_option
 from jlkern.engines.numba.lower.context import Context, as_scalar
 from jlkern.engines.numba.lower.conversion import cast, convert
 from jlkern.engines.numba.lower.registry import arity, builtin, no_method
@@ -264,7 +265,6 @@ def store_index(cx: Context, obj: Value, args: tuple[Value, ...], value: Value) 
     if any(isinstance(a, (Range, Symbol, CartesianRange)) for a in args):
         cx.unsupported(f"assignment to a slice of `{obj.name}`", "write a loop over its elements")
     if isinstance(value, Union):
-        from jlkern.engines.numba.lower.lower import by_option
 
         def put(option: Value) -> Value:
             store_index(cx, obj, args, option)
@@ -276,6 +276,23 @@ def store_index(cx: Context, obj: Value, args: tuple[Value, ...], value: Value) 
         value = convert(cx, value, obj.elem)
     value = cx.hold_all(value)
     store_element(cx, obj, address(cx, obj, flat_indices(cx, args)), value)
+
+
+# --- items ---
+
+
+def spread(cx: Context, value: Value) -> tuple[Value, ...]:
+    """Return the items of a value that can be splatted."""
+    if isinstance(value, (Tuple, Static, Cartesian)):
+        return value.items
+    if isinstance(value, Scalar):
+        return (value,)
+    if isinstance(value, Array) and value.static is not None:
+        count = 1
+        for d in value.static:
+            count *= d
+        return tuple(load_index(cx, value, (int64(k + 1),)) for k in range(count))
+    cx.unsupported(f"splatting a {type_of(value)}", "its length is not known at compile time")
 
 
 # --- sizes ---

@@ -70,7 +70,7 @@ def _plain(cx: Context, name: str, a: Value, b: Value) -> Value:
 def frozen(cx: Context, value: Value) -> Value:
     """Return an MVector's present value as an SVector."""
     if isinstance(value, Array) and value.static is not None:
-        from jlkern.engines.numba.lower.lower import spread
+        from jlkern.engines.numba.lower.arrays import spread
 
         outer, cx.inbounds = cx.inbounds, True
         items = spread(cx, value)
@@ -266,7 +266,7 @@ def _tuple(cx: Context, args: tuple[Value, ...]) -> Value:
 
 
 def _call(cx: Context, func: Value, *args: Value) -> Value:
-    from jlkern.engines.numba.lower.lower import call
+    from jlkern.engines.numba.lower.calls import call
 
     return call(cx, func, args)
 
@@ -462,7 +462,7 @@ def _enumerate(cx: Context, args: tuple[Value, ...]) -> Value:
 
 @builtin("getfield", "getproperty")
 def _getfield(cx: Context, args: tuple[Value, ...]) -> Value:
-    from jlkern.engines.numba.lower.lower import get_field
+    from jlkern.engines.numba.lower.structs import get_field
 
     arity(cx, "getfield", args, 2)
     if isinstance(args[1], Symbol):
@@ -647,7 +647,7 @@ def _ifelse(cx: Context, args: tuple[Value, ...]) -> Value:
         no_method(cx, "ifelse", args)
     if cond.is_const:
         return a if cond.const else b
-    from jlkern.engines.numba.lower.lower import branch
+    from jlkern.engines.numba.lower.branches import branch
 
     return branch(cx, cond, lambda: a, lambda: b)
 

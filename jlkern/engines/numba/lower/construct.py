@@ -77,7 +77,7 @@ def _abstract(cx: Context, ty: Abstract, args: tuple[Value, ...]) -> Value:
 
 
 def _tuple(cx: Context, ty: Any, args: tuple[Value, ...]) -> Value:
-    from jlkern.engines.numba.lower.lower import spread
+    from jlkern.engines.numba.lower.arrays import spread
 
     items = spread(cx, args[0]) if len(args) == 1 else args
     if isinstance(ty, TupleT):
@@ -104,7 +104,7 @@ def common_type(cx: Context, items: tuple[Value, ...]) -> Any:
 
 def static(cx: Context, name: str, params: tuple[Any, ...], args: tuple[Value, ...]) -> Value:
     """`SVector{N, T}(...)` and its relatives; elements are promoted or converted to one type."""
-    from jlkern.engines.numba.lower.lower import spread
+    from jlkern.engines.numba.lower.arrays import spread
 
     rank = 1 if name.endswith("Vector") else 2
     dims = tuple(d for d in params[:rank] if isinstance(d, int))

@@ -135,7 +135,7 @@ def _nested(node: n.For) -> n.For:
 
 
 def _level(cx: Context, bindings: tuple[tuple[n.Node, n.Node], ...], body: n.Block) -> None:
-    from jlkern.engines.numba.lower.lower import lower, lower_block
+    from jlkern.engines.numba.lower.core import lower, lower_block
 
     (target, values), rest = bindings[0], bindings[1:]
     over = cx.hold_all(lower(cx, values))
@@ -187,7 +187,7 @@ def _continues(node: n.Node) -> bool:
 
 
 def _bind(cx: Context, target: n.Node, value: Value, body: n.Block) -> None:
-    from jlkern.engines.numba.lower.lower import store
+    from jlkern.engines.numba.lower.statements import store
 
     if isinstance(target, n.Name):
         if target.id == "_":

@@ -44,7 +44,7 @@ def macro(*names: str) -> Callable[[Macro], Macro]:
 
 
 def _lower(cx: Context, node: n.Node) -> Value:
-    from jlkern.engines.numba.lower.lower import lower
+    from jlkern.engines.numba.lower.core import lower
 
     return lower(cx, node)
 
@@ -180,7 +180,7 @@ def _boundscheck(cx: Context, node: n.MacroCall) -> Value:
 
 @macro("assert")
 def _assert(cx: Context, node: n.MacroCall) -> Value:
-    from jlkern.engines.numba.lower.lower import condition
+    from jlkern.engines.numba.lower.core import condition
 
     holds = condition(cx, node.args[0])
     text = "AssertionError"
@@ -207,7 +207,7 @@ def _target(cx: Context, node: n.Node) -> tuple[Array, Expr]:
         cx.unsupported(f"`{array.name}` is @Const and is written", "remove @Const")
     if isinstance(array.elem, ComplexT):
         cx.unsupported("@atomic on complex elements", "update real and imaginary parts apart")
-    from jlkern.engines.numba.lower.lower import index_args
+    from jlkern.engines.numba.lower.expressions import index_args
 
     offset = address(cx, array, flat_indices(cx, index_args(cx, array, node.args)))
     return array, cx.hold(as_scalar(INT64, offset)).expr
@@ -232,7 +232,7 @@ def _modify(cx: Context, target: n.Node, op: n.Node, operand: n.Node) -> tuple[S
         cx.emit(simt.Atomic(native, array.memory, offset, value.expr, old))
         new = as_scalar(array.elem, cx.op(native, array.elem.numpy, old, value.expr))
         return Scalar(array.elem, old), new
-    from jlkern.engines.numba.lower.lower import call
+    from jlkern.engines.numba.lower.calls import call
 
     with cx.block() as body:
         result = convert(cx, call(cx, func, (Scalar(array.elem, old), value)), array.elem)
@@ -310,7 +310,7 @@ def _atomicreplace(cx: Context, node: n.MacroCall) -> Value:
 
 @macro("view")
 def _view(cx: Context, node: n.MacroCall) -> Value:
-    from jlkern.engines.numba.lower.lower import index_args
+    from jlkern.engines.numba.lower.expressions import index_args
 
     expr = node.args[0]
     if not isinstance(expr, n.Index):
@@ -331,8 +331,8 @@ def _views(cx: Context, node: n.MacroCall) -> Value:
 def _static_literal(name: str, mutable: bool) -> None:
     @macro(name)
     def function(cx: Context, node: n.MacroCall) -> Value:
+        from jlkern.engines.numba.lower.calls import lower_args
         from jlkern.engines.numba.lower.construct import made
-        from jlkern.engines.numba.lower.lower import lower_args
 
         expr = node.args[-1]
         if isinstance(expr, n.VectorExpr):
@@ -350,8 +350,8 @@ def _static_literal(name: str, mutable: bool) -> None:
 
 
 def _filled(cx: Context, expr: n.Call, mutable: bool) -> Value:
+    from jlkern.engines.numba.lower.calls import lower_args
     from jlkern.engines.numba.lower.construct import made
-    from jlkern.engines.numba.lower.lower import lower_args
 
     assert isinstance(expr.func, n.Name)
     args = list(lower_args(cx, expr.args))

@@ -61,7 +61,7 @@ def named_type(name: str) -> Any:
 
 def type_of_node(cx: Context, node: n.Node, free: dict[str, TypeVar]) -> Any:
     """Return the type (or the value of a type parameter) that an annotation stands for."""
-    from jlkern.engines.numba.lower.lower import lower
+    from jlkern.engines.numba.lower.core import lower
 
     if isinstance(node, n.Name):
         if node.id in free:

@@ -1,0 +1,119 @@
+"""Calls: operators, methods chosen by dispatch and inlined, closures, types as constructors, broadcasting."""
+
+from __future__ import annotations
+
+from jlkern.engines.numba.lower.arrays import spread
+from jlkern.engines.numba.lower.branches import by_option
+from jlkern.engines.numba.lower.broadcast import broadcast
+from jlkern.engines.numba.lower.context import Context, Scope
+from jlkern.engines.numba.lower.core import handles, lower
+from jlkern.engines.numba.lower.inlining import inline
+from jlkern.engines.numba.lower.methods import choose, fit, parents_of, type_of_node
+from jlkern.engines.numba.lower.powers import power
+from jlkern.engines.numba.lower.registry import BUILTINS, no_method
+from jlkern.engines.numba.lower.structs import construct_type, new_struct
+from jlkern.engines.numba.lower.types import StructT
+from jlkern.engines.numba.lower.values import Closure, Composed, Function, TypeValue, Union, Unstable, Value, type_of
+from jlkern.syntax import nodes as n
+
+
+@handles(n.Call)
+def _call(cx: Context, node: n.Call) -> Value:
+    literal = node.func.id if isinstance(node.func, n.Name) else ""
+    if literal == "^" and len(node.args) == 2 and cx.scope.find("^") is None and "^" not in cx.globals:
+        base, exponent = (lower(cx, a) for a in node.args)
+        if isinstance(base, Union) and not isinstance(exponent, Union):
+            return by_option(cx, base, lambda v: power(cx, v, exponent, _is_literal_int(node.args[1])))
+        return power(cx, base, exponent, _is_literal_int(node.args[1]))
+    made = cx.globals.get("%new")
+    if made is not None and (literal == "new" or (isinstance(node.func, n.Curly) and node.func.base == n.Name("new"))):
+        given = [type_of_node(cx, a, {}) for a in node.func.args] if isinstance(node.func, n.Curly) else ()
+        return new_struct(cx, made, StructT(made.name, tuple(given), parents_of(cx, made)), lower_args(cx, node.args))
+    func = lower(cx, node.func)
+    args = lower_args(cx, node.args)
+    kwargs = {name: lower(cx, value) for name, value in node.kwargs}
+    cx.at(node)
+    return call(cx, func, args, kwargs)
+
+
+def _is_literal_int(node: n.Node) -> bool:
+    if isinstance(node, n.Literal):
+        return node.type == "Int64"
+    if isinstance(node, n.Call) and isinstance(node.func, n.Name) and node.func.id == "-" and len(node.args) == 1:
+        return _is_literal_int(node.args[0])
+    return False
+
+
+def lower_args(cx: Context, args: tuple[n.Node, ...]) -> tuple[Value, ...]:
+    """Lower the arguments of a call, with splats spread out."""
+    values: list[Value] = []
+    for arg in args:
+        if isinstance(arg, n.Splat):
+            values.extend(spread(cx, lower(cx, arg.value)))
+        else:
+            value = lower(cx, arg)
+            if isinstance(value, Unstable):
+                cx.unsupported(value.reason, "convert one of them, as in `zero(eltype(x))`")
+            values.append(value)
+    return tuple(values)
+
+
+def call(cx: Context, func: Value, args: tuple[Value, ...], kwargs: dict[str, Value] | None = None) -> Value:
+    """Call a function value: a method of the source, a built-in, a closure, or a type as a constructor."""
+    kwargs = kwargs or {}
+    for at, arg in enumerate((func, *args)):
+        if isinstance(arg, Union):
+            parts = (func, *args)
+            return by_option(cx, arg, lambda v, at=at, parts=parts: _call_with(cx, parts, at, v, kwargs))  # type: ignore[misc]
+    if isinstance(func, Function) and not func.builtin:
+        bound = choose(cx, func.name, func.methods, args)
+        if bound is not None:
+            return inline(cx, bound.method, bound.values, bound.types, Scope(None, function=True), kwargs)
+        if func.name not in BUILTINS:
+            no_method(cx, func.name, args)
+        func = Function(func.name, (), True)
+    if isinstance(func, Closure):
+        bound = fit(cx, func.definition, args)
+        if bound is None:
+            no_method(cx, "#anonymous", args)
+        scope = Scope(func.scope, function=True)
+        return inline(cx, func.definition, bound.values, bound.types, scope, kwargs, func.inbounds)
+    if isinstance(func, Composed):
+        return func.call(cx, args)
+    if kwargs:
+        cx.unsupported(f"keyword arguments for `{getattr(func, 'name', type_of(func))}`")
+    if isinstance(func, Function):
+        if func.name == "^" and len(args) == 2:
+            return power(cx, args[0], args[1], False)
+        return BUILTINS[func.name](cx, args)
+    if isinstance(func, TypeValue):
+        return construct_type(cx, func.type, args)
+    cx.unsupported(f"a {type_of(func)} is called like a function")
+
+
+def _call_with(cx: Context, parts: tuple[Value, ...], at: int, value: Value, kwargs: dict[str, Value]) -> Value:
+    chosen = (*parts[:at], value, *parts[at + 1 :])
+    return call(cx, chosen[0], chosen[1:], kwargs)
+
+
+@handles(n.DotCall)
+def _dot_call(cx: Context, node: n.DotCall) -> Value:
+    if isinstance(node.func, n.Name) and node.func.id == "^" and len(node.args) == 2 and _is_literal_int(node.args[1]):
+        return broadcast(cx, lambda xs: power(cx, xs[0], xs[1], True), lower_args(cx, node.args))
+    func = lower(cx, node.func)
+    args = lower_args(cx, node.args)
+    cx.at(node)
+    return broadcast(cx, lambda xs: call(cx, func, xs), args)
+
+
+@handles(n.Lambda)
+def _lambda(cx: Context, node: n.Lambda) -> Value:
+    return Closure(node, cx.scope, cx.key(), cx.inbounds)
+
+
+@handles(n.FunctionDef)
+def _function(cx: Context, node: n.FunctionDef) -> Value:
+    closure = Closure(node, cx.scope, cx.key(), False)
+    slot = cx.scope.find(node.name) or cx.scope.declare(node.name)
+    cx.bindings[slot] = closure
+    return closure
