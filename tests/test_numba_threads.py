@@ -107,7 +107,10 @@ def test_forked_child_launches(layer: str) -> None:
 def test_small_launches_start_no_threads() -> None:
     code = """
     run(100)
-    assert threads.layer.cache_info().currsize == 0
+    assert threads.count() == 2
+    engine().environment()
+    from numba.np.ufunc import parallel
+    assert not parallel._is_initialized and threads.layer.cache_info().currsize == 0
     assert threading.active_count() == 1
     """
     passes(code, NUMBA_NUM_THREADS="2")
@@ -153,3 +156,12 @@ def _has_openmp() -> bool:
     except (ImportError, NumbaError):
         return False
     return omppool is not None
+
+
+def test_the_environment_is_left_as_it_was() -> None:
+    passes("""
+    before = dict(os.environ)
+    run()
+    assert threads.layer.cache_info().currsize == 1
+    assert dict(os.environ) == before
+    """)
