@@ -1,4 +1,4 @@
-"""Every error that jlkern raises on purpose: one class per kind of mistake, each message says what, where and what to do."""
+"""Every error that jlkern raises on purpose: one class per kind of mistake; messages say what, where and what to do."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ class JlkernError(Exception):
     """Base of all errors of jlkern."""
 
 
-# --- the source and its declaration -----------------------------------------------------------------------------------
+# --- the source and its declaration ---
 
 
 class SourceError(JlkernError):
-    """The source string has no usable kernel: none, several without `name=`, or an option that `@kernel` does not know."""
+    """The source string has no usable kernel: none, several without `name=`, or an unknown option of `@kernel`."""
 
 
 class MissingSourceError(SourceError):
@@ -50,7 +50,7 @@ class OptionError(JlkernError):
     """An option of the decorator or of a handle has a wrong value."""
 
 
-# --- calls --------------------------------------------------------------------------------------------------------------
+# --- calls ---
 
 
 class ArgumentError(JlkernError, TypeError):
@@ -89,7 +89,7 @@ class KernelThrownError(KernelError):
     """The kernel's own `error(...)` or `throw(...)`."""
 
 
-# --- engines and tuning -----------------------------------------------------------------------------------------------
+# --- engines and tuning ---
 
 
 class EngineError(JlkernError):

@@ -12,8 +12,8 @@ import numpy as np
 
 from jlkern.engines.numba.lower import simt
 
-KINDS: dict[str, Any] = {"bool": np.bool_, **{n: np.dtype(n).type for n in "int8 int16 int32 int64".split()},
-                         **{n: np.dtype(n).type for n in "uint8 uint16 uint32 uint64 float32 float64".split()}}  # fmt: skip
+_NUMBERS = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64"
+KINDS: dict[str, Any] = {"bool": np.bool_, **{n: np.dtype(n).type for n in _NUMBERS.split()}}
 
 
 def _divide(a: Any, b: Any) -> Any:
@@ -26,7 +26,8 @@ OPS: dict[str, Callable[..., Any]] = {
     "and": operator.and_, "or": operator.or_, "xor": operator.xor, "eq": operator.eq, "ne": operator.ne,
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "min": min, "max": max, "abs": abs,
     "div": _divide, "rem": lambda a, b: int(a) - _divide(a, b) * int(b), "mod": lambda a, b: int(a) % int(b),
-    "fld": lambda a, b: int(a) // int(b), "cld": lambda a, b: -(-int(a) // int(b)), "udiv": lambda a, b: int(a) // int(b),
+    "fld": lambda a, b: int(a) // int(b), "cld": lambda a, b: -(-int(a) // int(b)),
+    "udiv": lambda a, b: int(a) // int(b),
     "urem": lambda a, b: int(a) % int(b), "shr": lambda a, n: int(a) >> int(n), "shl": lambda a, n: int(a) << int(n),
     "cast": lambda a: a, "fptoint": math.trunc, "sqrt": np.sqrt, "exp": np.exp, "trunc": np.trunc, "floor": np.floor,
     "outside": lambda i, n: not 1 <= i <= n,
@@ -57,7 +58,8 @@ class Item:
         if s.kind in ("size", "stride", "arg"):
             return KINDS[s.ty](g.args[s.name, s.kind, s.dim])
         return np.int64({
-            "local": lambda d: self.lane[d], "group": lambda d: g.at[d], "global": lambda d: g.at[d] * w[d] + self.lane[d],
+            "local": lambda d: self.lane[d], "group": lambda d: g.at[d],
+            "global": lambda d: g.at[d] * w[d] + self.lane[d],
             "ndrange": lambda d: g.ndrange[d], "groups": lambda d: -(-g.ndrange[d] // w[d]),
         }[s.kind](s.dim))  # fmt: skip
 
@@ -128,7 +130,10 @@ class Item:
 
 
 def run(kernel: simt.Kernel, args: dict[Any, Any], ndrange: tuple[int, ...], order: int = 1) -> None:
-    """Run a kernel. `args` has arrays (flat, by memory name) and numbers by (name, kind, dim); `order` -1 goes backwards."""
+    """Run a kernel.
+
+    `args` has arrays (flat, by memory name) and numbers by (name, kind, dim); with `order` -1 items go backwards.
+    """
     groups = itertools.product(*(range(-(-n // w)) for n, w in zip(ndrange, kernel.workgroup, strict=True)))
     for at in list(groups)[::order]:
         group = Group(kernel, args, ndrange, at)

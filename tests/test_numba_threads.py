@@ -1,4 +1,4 @@
-"""Launches from many threads, under every threading layer, and in forked children. Each case is a process of its own."""
+"""Launches from many threads, under every threading layer, in forked children; each case is a process of its own."""
 
 from __future__ import annotations
 

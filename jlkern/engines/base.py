@@ -1,7 +1,8 @@
 """The contract between jlkern and an engine: what an engine must, should and may do.
 
-An engine **must** list its devices, compile a request to a launcher or raise `CompileError`, launch, and time a launcher on
-the device. It **should** check array bounds where the source does not say `@inbounds`. It **may** offer schedules.
+An engine **must** list its devices, compile a request to a launcher or raise `CompileError`, launch, and time a
+launcher on the device. It **should** check array bounds where the source does not say `@inbounds`. It **may** offer
+schedules.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ class Environment:
 class CompileRequest:
     """One kernel, for one configuration and one signature.
 
-    `workgroup` None asks for the engine's default for `ndims` dimensions; a shorter one is padded with 1s.
-    `written` names the parameters that the kernel may write. A schedule that the engine does not know becomes its default.
+    `workgroup` None asks for the engine's default for `ndims` dimensions; a shorter one is padded with 1s. `written`
+    names the parameters that the kernel may write. A schedule that the engine does not know becomes its default.
     """
 
     source: KernelSource
@@ -61,7 +62,8 @@ class Launcher(ABC):
     def fire(self, ndrange: tuple[int, ...]) -> Callable[..., int]:
         """Return a function of the kernel's arguments that launches over `ndrange` and waits for the result.
 
-        This is what a warm call runs, so it is as short as the engine can make it. It returns 0, or a status for `fail`.
+        This is what a warm call runs, so it is as short as the engine can make it. It returns 0, or a status for
+        `fail`.
         """
 
     @abstractmethod
@@ -74,7 +76,7 @@ class Launcher(ABC):
 
     @abstractmethod
     def sampler(self, ndrange: tuple[int, ...], args: tuple[Any, ...]) -> Callable[[int], float]:
-        """Return a function of n that launches n times back to back on `args` and returns the seconds that all of it took.
+        """Return a function of n that launches n times back to back on `args` and returns the seconds it took.
 
         The first call may warm up. Raises the `KernelError` when the kernel throws.
         """
@@ -106,5 +108,5 @@ class Engine(ABC):
         """Compile a request. Raises `CompileError` (or a `SourceError` kind) and nothing else."""
 
     def schedules(self, request: CompileRequest) -> tuple[Schedule, ...]:
-        """Return the schedules worth trying for a request, the rule's default first; the default is the only one here."""
+        """Return the schedules worth trying for a request, the rule's default first; here it is the only one."""
         return ((),)

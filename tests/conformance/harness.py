@@ -1,4 +1,4 @@
-"""Running a kernel on an engine and comparing with its NumPy reference; a third-party engine can import and use this."""
+"""Running a kernel on an engine and comparing with its NumPy reference; a third-party engine can use this."""
 
 from __future__ import annotations
 
@@ -67,5 +67,5 @@ def check(engine: Engine, archetype: dict[str, Any], params: dict[str, Any], lay
                 np.testing.assert_array_equal(after, before[place], err_msg=f"{where} was changed")
             continue
         close = np.isclose(after, expected, rtol=archetype["rtol"], atol=archetype["atol"])
-        assert (~close).mean() <= archetype["mismatch"], f"{where} is wrong in {(~close).sum()} of {close.size} elements"
+        assert (~close).mean() <= archetype["mismatch"], f"{where}: {(~close).sum()} of {close.size} are wrong"
     return args

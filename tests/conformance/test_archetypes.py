@@ -64,7 +64,10 @@ def test_same_bits_in_every_loop_order(name: str) -> None:
 WITH_LOOPS = ["matmul_naive", "conv2d", "nbody_tiled", "kmeans_assign", "cumsum_cols", "game_of_life", "hamming"]
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in WITH_LOOPS[:3] else pytest.mark.slow) for n in BY_NAME])
+QUICK = [pytest.param(n, marks=() if n in WITH_LOOPS[:3] else pytest.mark.slow) for n in BY_NAME]
+
+
+@pytest.mark.parametrize("name", QUICK)
 def test_same_bits_with_loops_around_the_items(name: str) -> None:
     archetype = BY_NAME[name]
     results = []
