@@ -22,7 +22,7 @@ help:
 # --- environments: one folder, one stamp per set of packages --------------------------------------------------------------
 
 $(VENV)/.made:
-	@sh tools/make-venv.sh "$(PYTHON)" "$(VENV)"
+	@sh .ci/make-venv.sh "$(PYTHON)" "$(VENV)"
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.made pyproject.toml
