@@ -148,6 +148,12 @@ def store_element(cx: Context, array: Array, offset: Expr, value: Value) -> None
 
 def load_index(cx: Context, obj: Value, args: tuple[Value, ...]) -> Value:
     """`obj[args...]`."""
+    if isinstance(obj, Union):
+        return by_option(cx, obj, lambda option: load_index(cx, option, args))
+    for at, arg in enumerate(args):
+        if isinstance(arg, Union):
+            before, after = args[:at], args[at + 1 :]
+            return by_option(cx, arg, lambda option: load_index(cx, obj, (*before, option, *after)))
     if isinstance(obj, Array):
         if any(isinstance(a, (Range, Symbol, CartesianRange)) for a in args):
             cx.unsupported(f"the slice of `{obj.name}` would allocate", "use @view")

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from jlkern.engines.numba.lower.arrays import spread
 from jlkern.engines.numba.lower.branches import by_option
 from jlkern.engines.numba.lower.broadcast import broadcast
 from jlkern.engines.numba.lower.context import Context, Scope
-from jlkern.engines.numba.lower.core import handles, lower
+from jlkern.engines.numba.lower.core import handles, in_order, lower
 from jlkern.engines.numba.lower.inlining import inline
 from jlkern.engines.numba.lower.methods import choose, fit, parents_of, type_of_node
+from jlkern.engines.numba.lower.names import lookup_global
 from jlkern.engines.numba.lower.powers import power
 from jlkern.engines.numba.lower.registry import BUILTINS, no_method
 from jlkern.engines.numba.lower.structs import construct_type, new_struct
 from jlkern.engines.numba.lower.types import StructT
-from jlkern.engines.numba.lower.values import Closure, Composed, Function, TypeValue, Union, Unstable, Value, type_of
+from jlkern.engines.numba.lower.values import (
+    Closure,
+    Composed,
+    Function,
+    Struct,
+    TypeValue,
+    Union,
+    Unstable,
+    Value,
+    type_of,
+)
 from jlkern.syntax import nodes as n
 
 
@@ -21,7 +34,7 @@ from jlkern.syntax import nodes as n
 def _call(cx: Context, node: n.Call) -> Value:
     literal = node.func.id if isinstance(node.func, n.Name) else ""
     if literal == "^" and len(node.args) == 2 and cx.scope.find("^") is None and "^" not in cx.globals:
-        base, exponent = (lower(cx, a) for a in node.args)
+        base, exponent = lower_args(cx, node.args)
         if isinstance(base, Union) and not isinstance(exponent, Union):
             return by_option(cx, base, lambda v: power(cx, v, exponent, _is_literal_int(node.args[1])))
         return power(cx, base, exponent, _is_literal_int(node.args[1]))
@@ -46,16 +59,18 @@ def _is_literal_int(node: n.Node) -> bool:
 
 def lower_args(cx: Context, args: tuple[n.Node, ...]) -> tuple[Value, ...]:
     """Lower the arguments of a call, with splats spread out."""
-    values: list[Value] = []
-    for arg in args:
+
+    def one(arg: n.Node) -> tuple[Value, ...]:
         if isinstance(arg, n.Splat):
-            values.extend(spread(cx, lower(cx, arg.value)))
-        else:
-            value = lower(cx, arg)
-            if isinstance(value, Unstable):
-                cx.unsupported(value.reason, "convert one of them, as in `zero(eltype(x))`")
-            values.append(value)
-    return tuple(values)
+            return spread(cx, lower(cx, arg.value))
+        value = lower(cx, arg)
+        if isinstance(value, Unstable):
+            cx.unsupported(value.reason, "convert one of them, as in `zero(eltype(x))`")
+        return (value,)
+
+    if len(args) < 2:
+        return one(args[0]) if args else ()
+    return in_order(cx, [partial(one, arg) for arg in args])
 
 
 def call(cx: Context, func: Value, args: tuple[Value, ...], kwargs: dict[str, Value] | None = None) -> Value:
@@ -64,7 +79,7 @@ def call(cx: Context, func: Value, args: tuple[Value, ...], kwargs: dict[str, Va
     for at, arg in enumerate((func, *args)):
         if isinstance(arg, Union):
             parts = (func, *args)
-            return by_option(cx, arg, lambda v, at=at, parts=parts: _call_with(cx, parts, at, v, kwargs))  # type: ignore[misc]
+            return by_option(cx, arg, partial(_call_with, cx, parts, at, kwargs))
     if isinstance(func, Function) and not func.builtin:
         bound = choose(cx, func.name, func.methods, args)
         if bound is not None:
@@ -85,13 +100,39 @@ def call(cx: Context, func: Value, args: tuple[Value, ...], kwargs: dict[str, Va
     if isinstance(func, Function):
         if func.name == "^" and len(args) == 2:
             return power(cx, args[0], args[1], False)
+        if any(isinstance(arg, Struct) for arg in args):
+            implied = _implied(cx, func.name, args)
+            if implied is not None:
+                return implied
         return BUILTINS[func.name](cx, args)
     if isinstance(func, TypeValue):
         return construct_type(cx, func.type, args)
     cx.unsupported(f"a {type_of(func)} is called like a function")
 
 
-def _call_with(cx: Context, parts: tuple[Value, ...], at: int, value: Value, kwargs: dict[str, Value]) -> Value:
+def _implied(cx: Context, name: str, args: tuple[Value, ...]) -> Value | None:
+    """Return what a function of Base does with structs by way of other functions, as `a > b` is `b < a`."""
+
+    def through(other: str, *parts: Value) -> Value:
+        return call(cx, lookup_global(cx, other), parts)
+
+    if name == "==" and len(args) == 2:
+        return through("===", *args)
+    if name in ("!=", "≠") and len(args) == 2:
+        return through("!", through("==", *args))
+    if name == "isequal" and len(args) == 2:
+        return through("==", *args)
+    if name == "<" and "isless" in cx.globals:
+        return through("isless", *args)
+    if name == ">":
+        return through("<", *reversed(args))
+    if name in ("max", "min") and len(args) == 2 and "isless" in cx.globals:
+        a, b = args if name == "max" else reversed(args)
+        return through("ifelse", through("isless", args[1], args[0]), a, b)
+    return None
+
+
+def _call_with(cx: Context, parts: tuple[Value, ...], at: int, kwargs: dict[str, Value], value: Value) -> Value:
     chosen = (*parts[:at], value, *parts[at + 1 :])
     return call(cx, chosen[0], chosen[1:], kwargs)
 

@@ -499,6 +499,55 @@ def _setindex(cx: Context, args: tuple[Value, ...]) -> Value:
     return Static(value.dims, tuple(items)) if isinstance(value, Static) else Tuple(tuple(items), value.names)
 
 
+@builtin("merge")
+def _merge(cx: Context, args: tuple[Value, ...]) -> Value:
+    found: dict[str, Value] = {}
+    for arg in args:
+        if not isinstance(arg, Tuple) or arg.names is None:
+            no_method(cx, "merge", args)
+        found.update(zip(arg.names, arg.items, strict=True))
+    return Tuple(tuple(found.values()), tuple(found))
+
+
+@builtin("haskey", "hasproperty", "hasfield")
+def _haskey(cx: Context, args: tuple[Value, ...]) -> Value:
+    arity(cx, "haskey", args, 2)
+    holder, name = args
+    if not isinstance(name, Symbol):
+        no_method(cx, "haskey", args)
+    if isinstance(holder, Tuple) and holder.names is not None:
+        return constant(name.name in holder.names, BOOL)
+    if isinstance(holder, Struct):
+        return constant(name.name in [field for field, _ in holder.definition.fields], BOOL)
+    no_method(cx, "haskey", args)
+
+
+@builtin("isnothing")
+def _isnothing(cx: Context, args: tuple[Value, ...]) -> Value:
+    arity(cx, "isnothing", args, 1)
+    return constant(isinstance(args[0], Nothing), BOOL)
+
+
+@builtin("something")
+def _something(cx: Context, args: tuple[Value, ...]) -> Value:
+    for arg in args:
+        if not isinstance(arg, Nothing):
+            return arg
+    cx.check(fold.TRUE, "KernelThrownError", "ArgumentError: No value arguments present")
+    cx.dead = True
+    return Nothing()
+
+
+@builtin("sizeof")
+def _sizeof(cx: Context, args: tuple[Value, ...]) -> Value:
+    arity(cx, "sizeof", args, 1)
+    ty = args[0].type if isinstance(args[0], TypeValue) else type_of(args[0])
+    inner = ty.elem if isinstance(ty, ComplexT) else ty
+    if not isinstance(inner, Prim):
+        no_method(cx, "sizeof", args)
+    return int64(inner.bits // 8 * (2 if isinstance(ty, ComplexT) else 1))
+
+
 # --- ranges ---
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from jlkern.engines.numba.lower import fold, simt
+from collections.abc import Callable
+
 from jlkern.engines.numba.lower.arrays import load_index, spread, view
+from jlkern.engines.numba.lower.branches import branch
 from jlkern.engines.numba.lower.calls import call, lower_args
 from jlkern.engines.numba.lower.context import Context, truth
-from jlkern.engines.numba.lower.core import condition, handles, lower
+from jlkern.engines.numba.lower.core import condition, handles, in_order, lower
 from jlkern.engines.numba.lower.inlining import ascribe
 from jlkern.engines.numba.lower.kernel_macros import MACROS
 from jlkern.engines.numba.lower.methods import apply_type, type_of_node
@@ -32,41 +34,52 @@ from jlkern.syntax import nodes as n
 @handles(n.Compare)
 def _compare(cx: Context, node: n.Compare) -> Value:
     """`a < b < c` is `a < b && b < c` with `b` evaluated once."""
-    operands = [cx.hold_all(lower(cx, operand)) for operand in node.operands]
-    result: simt.Expr = fold.TRUE
-    for at, op in enumerate(node.ops):
-        part = call(cx, lookup_global(cx, op), (operands[at], operands[at + 1]))
-        if not isinstance(part, Scalar):
-            cx.unsupported(f"the comparison `{op}` gives a {type_of(part)}")
-        result = cx.op("and", "bool", result, part.expr)
-    return truth(result)
+
+    def operand(at: int) -> Value:
+        return cx.hold_all(lower(cx, node.operands[at]))
+
+    def rest(at: int, left: Value) -> Value:
+        right = operand(at + 1)
+        part = call(cx, lookup_global(cx, node.ops[at]), (left, right))
+        if at == len(node.ops) - 1:
+            return part
+        if not isinstance(part, Scalar) or part.type != BOOL:
+            cx.unsupported(f"the comparison `{node.ops[at]}` gives a {type_of(part)}")
+        return _shortened(cx, part, lambda: rest(at + 1, right), stop=False)
+
+    first, second = in_order(cx, [lambda: (operand(0),), lambda: (operand(1),)])
+    start = call(cx, lookup_global(cx, node.ops[0]), (first, second))
+    if not isinstance(start, Scalar) or start.type != BOOL:
+        cx.unsupported(f"the comparison `{node.ops[0]}` gives a {type_of(start)}")
+    return _shortened(cx, start, lambda: rest(1, second), stop=False)
 
 
 @handles(n.ShortCircuit)
 def _short_circuit(cx: Context, node: n.ShortCircuit) -> Value:
     left = condition(cx, node.left)
-    stop = node.op == "||"
+    return _shortened(cx, left, lambda: lower(cx, node.right), stop=node.op == "||")
+
+
+def _shortened(cx: Context, left: Scalar, right: Callable[[], Value], stop: bool) -> Value:
+    """`left && right()`, or `left || right()` with `stop`: the right side runs only where the left does not decide."""
     if left.is_const:
-        return left if bool(left.const) == stop else lower(cx, node.right)
-    before = dict(cx.bindings)
+        return left if bool(left.const) == stop else right()
+    before, sites = dict(cx.bindings), len(cx.body)
     with cx.block() as body:
-        right = lower(cx, node.right)
+        value = right()
         dead = cx.dead
-    if not body and not dead and isinstance(right, Scalar) and right.type == BOOL and cx.bindings == before:
-        return truth(cx.op("or" if stop else "and", "bool", left.expr, right.expr))
+    if not body and not dead and isinstance(value, Scalar) and value.type == BOOL and cx.bindings == before:
+        return truth(cx.op("or" if stop else "and", "bool", left.expr, value.expr))
+    assert len(cx.body) == sites
     after, cx.bindings = cx.bindings, before
-    cond = cx.op("not", "bool", left.expr) if stop else left.expr
-    if isinstance(right, Scalar) and right.type == BOOL and not dead:
-        result = cx.fresh("t", "bool")
-        cx.emit(simt.Assign(result, fold.TRUE if stop else fold.FALSE))
-        body.append(simt.Assign(result, right.expr))
-        value: Value = Scalar(BOOL, result)
-    else:
-        value = Nothing()  # used as a statement: `i > n && return`
-    empty: list[simt.Stmt] = []
-    cx.bindings = before if dead else cx.merge(after, before, body, empty)
-    cx.emit(simt.If(cond, tuple(body), () if dead else tuple(empty)))
-    return value
+
+    def lowered() -> Value:
+        cx.body.extend(body)
+        cx.bindings, cx.dead = after, dead
+        return value
+
+    decided = constant(stop, BOOL)
+    return branch(cx, left, lambda: decided, lowered) if stop else branch(cx, left, lowered, lambda: decided)
 
 
 @handles(n.TupleExpr)

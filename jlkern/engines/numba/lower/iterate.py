@@ -8,9 +8,11 @@ from jlkern.engines.numba.lower import simt
 from jlkern.engines.numba.lower.arrays import length, load_index
 from jlkern.engines.numba.lower.context import MAX_UNION, Bindings, Context, Scope, Slot, unstable
 from jlkern.engines.numba.lower.conversion import cast
+from jlkern.engines.numba.lower.core import lower, lower_block
 from jlkern.engines.numba.lower.scan import assigned, children, target_names
 from jlkern.engines.numba.lower.types import INT64
 from jlkern.engines.numba.lower.values import (
+    FALSE,
     Array,
     Cartesian,
     CartesianRange,
@@ -109,12 +111,41 @@ def _leaves(node: n.Node) -> bool:
     return any(_leaves(child) for child in children(node))
 
 
+def _left_early(cx: Context, target: n.Node, items: tuple[Value, ...], body: n.Block) -> None:
+    """Lower a loop over items that `break` or `continue` leaves: a loop of one round for each, and a flag."""
+    outer = cx.scope
+    cx.scope = Scope(outer)
+    stop = n.Name(f"{_STOP}{cx.key()}")
+    cx.assign(cx.scope.declare(stop.id), FALSE)
+    once = n.Call(n.Name(":"), (n.Literal(1, "Int64"), n.Literal(1, "Int64")))
+    marked = _marked(body, stop)
+    try:
+        for item in items:
+            holder = n.Name(f"%item{cx.key()}")
+            cx.bindings[cx.scope.declare(holder.id)] = item
+            inner = n.Block((n.Assign(target, holder), marked))
+            names = n.Local(tuple(n.Name(name) for name in target_names(target)))
+            lower(cx, n.If(stop, n.Block(()), n.For(((n.Name("_"), once),), n.Block((names, inner))), pos=body.pos))
+    finally:
+        cx.scope = outer
+
+
 def _nested(node: n.For) -> n.For:
     """Write a loop over several iterators that `break` leaves as loops within loops and a flag."""
+    inner: n.Node = n.Block((_marked(node.body, n.Name(_STOP)),), pos=node.pos)
+    for binding in reversed(node.bindings[1:]):
+        leave = n.ShortCircuit("&&", n.Name(_STOP), n.Break(), pos=node.pos)
+        start = n.Assign(n.Name(_STOP), n.Literal(False, "Bool"), pos=node.pos)
+        inner = n.Block((start, n.For((binding,), inner, pos=node.pos), leave), pos=node.pos)  # type: ignore[arg-type]
+    return n.For(node.bindings[:1], inner, pos=node.pos)  # type: ignore[arg-type]
+
+
+def _marked(node: n.Node, stop: n.Name) -> n.Node:
+    """Return a loop's body in which each `break` of that loop sets a flag too."""
 
     def mark(stmt: n.Node) -> n.Node:
         if isinstance(stmt, n.Break):
-            return n.Block((n.Assign(n.Name(_STOP), n.Literal(True, "Bool")), stmt), pos=stmt.pos)
+            return n.Block((n.Assign(stop, n.Literal(True, "Bool")), stmt), pos=stmt.pos)
         if isinstance(stmt, n.Block):
             return n.Block(tuple(mark(s) for s in stmt.body), pos=stmt.pos)
         if isinstance(stmt, n.If):
@@ -126,17 +157,10 @@ def _nested(node: n.For) -> n.For:
             return n.MacroCall(stmt.name, tuple(mark(a) for a in stmt.args), stmt.module, pos=stmt.pos)
         return stmt
 
-    inner: n.Node = n.Block((mark(node.body),), pos=node.pos)
-    for binding in reversed(node.bindings[1:]):
-        leave = n.ShortCircuit("&&", n.Name(_STOP), n.Break(), pos=node.pos)
-        start = n.Assign(n.Name(_STOP), n.Literal(False, "Bool"), pos=node.pos)
-        inner = n.Block((start, n.For((binding,), inner, pos=node.pos), leave), pos=node.pos)  # type: ignore[arg-type]
-    return n.For(node.bindings[:1], inner, pos=node.pos)  # type: ignore[arg-type]
+    return mark(node)
 
 
 def _level(cx: Context, bindings: tuple[tuple[n.Node, n.Node], ...], body: n.Block) -> None:
-    from jlkern.engines.numba.lower.core import lower, lower_block
-
     (target, values), rest = bindings[0], bindings[1:]
     over = cx.hold_all(lower(cx, values))
 
@@ -166,7 +190,8 @@ def _level(cx: Context, bindings: tuple[tuple[n.Node, n.Node], ...], body: n.Blo
         _cartesian_loop(cx, over.ranges, (), nodes, lambda index: inside(lambda: index))
     elif isinstance(over, (Tuple, Static, Cartesian)):
         if _leaves(body) or _continues(body):
-            cx.unsupported(f"`break` or `continue` in a loop over a {type_of(over)}", "loop over its indices")
+            _left_early(cx, target, over.items, body)
+            return
         for item in over.items:
             inside(lambda item=item: item)  # type: ignore[misc]
     elif isinstance(over, Array):

@@ -13,7 +13,15 @@ from jlkern.engines.numba.lower.lower import lower, lower_block
 from jlkern.engines.numba.lower.methods import named_type, static_parameter, type_of_node, type_vars
 from jlkern.engines.numba.lower.prune import prune, used_names
 from jlkern.engines.numba.lower.registry import no_method
-from jlkern.engines.numba.lower.scan import assigned, children, has_barrier, has_return, returned_names, tail
+from jlkern.engines.numba.lower.scan import (
+    any_return,
+    assigned,
+    children,
+    has_barrier,
+    has_return,
+    returned_names,
+    tail,
+)
 from jlkern.engines.numba.lower.types import ANY, BY_NUMPY, FLOAT16, FLOAT32, FLOAT64, INT64, ComplexT, Prim, match
 from jlkern.engines.numba.lower.values import (
     Array,
@@ -72,9 +80,11 @@ def lower_kernel(
     cx.line = function.pos.line
     body = function.body.body
     _refuse_hoisting(cx, definition)
+    leaving = any_return(function.body)
+    if leaving is not None and definition.cpu:
+        cx.unsupported("`return` in a kernel", "KernelAbstractions allows it with `@kernel cpu=false` only",
+                       leaving.pos.line)  # fmt: skip
     if has_return(function.body):
-        if definition.cpu:
-            cx.unsupported("`return` in a kernel", "KernelAbstractions allows it with `@kernel cpu=false` only")
         body = tail(body)
     made = _bind_params(cx, source, signature)
     for name in returned_names():

@@ -157,6 +157,7 @@ class Bound:
     types: Bindings
     patterns: tuple[Any, ...]
     vararg: bool
+    rest: Any = None
 
 
 def fit(cx: Context, method: n.FunctionDef | n.Lambda, args: tuple[Value, ...]) -> Bound | None:
@@ -170,6 +171,7 @@ def fit(cx: Context, method: n.FunctionDef | n.Lambda, args: tuple[Value, ...]) 
     types: Bindings = {}
     values: list[tuple[n.Param, Value | None]] = []
     patterns: list[Any] = []
+    other: Any = None
     for at, param in enumerate(params):
         pattern = ANY if param.type is None else type_of_node(cx, param.type, free)
         if param.vararg:
@@ -177,6 +179,7 @@ def fit(cx: Context, method: n.FunctionDef | n.Lambda, args: tuple[Value, ...]) 
             if not all(match(type_of(a), pattern, types) for a in rest):
                 return None
             values.append((param, Tuple(rest)))
+            other = pattern
             patterns.extend(pattern for _ in rest)
         elif at < len(args):
             if not match(type_of(args[at]), pattern, types):
@@ -185,7 +188,7 @@ def fit(cx: Context, method: n.FunctionDef | n.Lambda, args: tuple[Value, ...]) 
             patterns.append(pattern)
         else:
             values.append((param, None))
-    return Bound(method, tuple(values), types, tuple(patterns), vararg)
+    return Bound(method, tuple(values), types, tuple(patterns), vararg, other)
 
 
 def choose(cx: Context, name: str, methods: tuple[n.FunctionDef, ...], args: tuple[Value, ...]) -> Bound | None:
@@ -205,6 +208,8 @@ def _narrower(a: Bound, b: Bound) -> bool:
     if forward and backward:
         if a.vararg != b.vararg:
             return not a.vararg
+        if a.vararg and not (is_subtype(a.rest, b.rest) and is_subtype(b.rest, a.rest)):
+            return is_subtype(a.rest, b.rest)
         repeats = [sum(isinstance(p, TypeVar) for p in c.patterns) - len({p.name for p in c.patterns if isinstance(p, TypeVar)})
                    for c in (a, b)]  # fmt: skip
         return repeats[0] >= repeats[1]

@@ -81,6 +81,11 @@ def has_return(node: n.Node) -> bool:
     return any(has_return(child) for child in children(node))
 
 
+def any_return(node: n.Node) -> n.Node | None:
+    """Return the first `return` at or below a node, in functions inside it too."""
+    return find(node, n.Return)
+
+
 def find(node: n.Node, kind: type[n.Node]) -> n.Node | None:
     """Return the first node of a kind at or below a node."""
     if isinstance(node, kind):
@@ -139,16 +144,24 @@ def tail(body: tuple[n.Node, ...]) -> tuple[n.Node, ...]:
             loop = _flag_returns(stmt)
             if isinstance(stmt, n.While) and stmt.cond == n.Literal(True, "Bool") and not _breaks(stmt.body):
                 return (*body[:at], loop, n.Name(_RESULT, pos=stmt.pos))  # nothing else ends it
-            start = n.Assign(n.Name(_RETURNED), n.Literal(False, "Bool"), pos=stmt.pos)
-            after = n.If(
-                n.Name(_RETURNED, pos=stmt.pos),
-                n.Block((n.Name(_RESULT, pos=stmt.pos),), pos=stmt.pos),
-                n.Block(tail(rest) or (n.Name("nothing"),), pos=stmt.pos),
-                pos=stmt.pos,
-            )
-            return (*body[:at], start, loop, after)
-        return body  # `let` and the like: refused where the return is met
+            return (*body[:at], *_with_flag(stmt, loop, rest))
+        if isinstance(stmt, n.Let):
+            if not rest:
+                return (*body[:at], n.Let(stmt.bindings, n.Block(tail(stmt.body.body)), pos=stmt.pos))
+            return (*body[:at], *_with_flag(stmt, _flag_returns(stmt), rest))
+        return body  # refused where the return is met
     return body
+
+
+def _with_flag(stmt: n.Node, made: n.Node, rest: tuple[n.Node, ...]) -> tuple[n.Node, ...]:
+    start = n.Assign(n.Name(_RETURNED), n.Literal(False, "Bool"), pos=stmt.pos)
+    after = n.If(
+        n.Name(_RETURNED, pos=stmt.pos),
+        n.Block((n.Name(_RESULT, pos=stmt.pos),), pos=stmt.pos),
+        n.Block(tail(rest) or (n.Name("nothing"),), pos=stmt.pos),
+        pos=stmt.pos,
+    )
+    return start, made, after
 
 
 def _breaks(node: n.Node) -> bool:
@@ -169,6 +182,9 @@ def _flag_returns(loop: n.Node) -> n.Node:
         isinstance(loop, n.For) and len(loop.bindings) > 1
     ):  # `break` leaves all of a multi-iterator loop, so one flag does
         return n.For(loop.bindings, _flag_block(loop.body), pos=loop.pos)
+    if isinstance(loop, n.Let):
+        once = n.Call(n.Name(":"), (n.Literal(1, "Int64"), n.Literal(1, "Int64")))
+        return n.Let(loop.bindings, n.Block((n.For(((n.Name("_"), once),), _flag_block(loop.body)),)), pos=loop.pos)
     assert isinstance(loop, (n.For, n.While))
     body = _flag_block(loop.body)
     return (
@@ -203,7 +219,7 @@ def _flag(stmt: n.Node) -> tuple[n.Node, ...]:
         return (_flag_block(stmt),)
     if isinstance(stmt, n.MacroCall):
         return (n.MacroCall(stmt.name, tuple(_flag_block(a) for a in stmt.args), stmt.module, pos=stmt.pos),)
-    if isinstance(stmt, (n.For, n.While)):
+    if isinstance(stmt, (n.For, n.While, n.Let)):
         leave = n.If(n.Name(_RETURNED), n.Block((n.Break(pos=stmt.pos),)), None, pos=stmt.pos)
         return (_flag_returns(stmt), leave)
     return (stmt,)

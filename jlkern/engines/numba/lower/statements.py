@@ -8,16 +8,16 @@ from jlkern.engines.numba.lower import simt
 from jlkern.engines.numba.lower.arrays import load_index, spread, store_index
 from jlkern.engines.numba.lower.calls import call
 from jlkern.engines.numba.lower.context import Context, Scope
-from jlkern.engines.numba.lower.core import condition, handles, lower, lower_block
+from jlkern.engines.numba.lower.core import condition, handles, in_order, lower, lower_block
 from jlkern.engines.numba.lower.expressions import index_args
 from jlkern.engines.numba.lower.inlining import ascribe
 from jlkern.engines.numba.lower.iterate import lower_for
 from jlkern.engines.numba.lower.methods import type_of_node
 from jlkern.engines.numba.lower.names import lookup_global
 from jlkern.engines.numba.lower.powers import power
-from jlkern.engines.numba.lower.scan import assigned, has_return
+from jlkern.engines.numba.lower.scan import assigned
 from jlkern.engines.numba.lower.structs import get_field
-from jlkern.engines.numba.lower.values import Array, Nothing, Pair, Scalar, Tuple, Unstable, Value, type_of
+from jlkern.engines.numba.lower.values import Array, Nothing, Pair, Scalar, Static, Tuple, Unstable, Value, type_of
 from jlkern.syntax import nodes as n
 
 
@@ -32,8 +32,20 @@ def _assign(cx: Context, node: n.Assign) -> Value:
     cx.hint = ""
     if isinstance(value, Unstable):
         cx.unsupported(value.reason, "convert one of them, as in `zero(eltype(x))`")
+    if isinstance(node.target, n.Name):
+        store(cx, node.target, value)
+        return _present(cx, node.target, value)
+    if isinstance(node.target, n.TupleExpr) and isinstance(value, (Tuple, Static)):
+        value = cx.snapshot(value)
     store(cx, node.target, value)
     return value
+
+
+def _present(cx: Context, target: n.Name, value: Value) -> Value:
+    """Return what an assignment to a variable gives: the variable's value, when it was not converted."""
+    slot = cx.scope.find(target.id)
+    bound = cx.bindings.get(slot) if slot is not None else None
+    return bound if bound is not None and type_of(bound) == type_of(value) else value
 
 
 def _update(cx: Context, node: n.Assign) -> Value:
@@ -49,11 +61,11 @@ def _update(cx: Context, node: n.Assign) -> Value:
         cx.at(node)
         store_index(cx, obj, args, new)
         return new
-    old = lower(cx, target)
-    new = operator(old, lower(cx, node.value))
+    old, given = in_order(cx, [lambda: (lower(cx, target),), lambda: (lower(cx, node.value),)])
+    new = operator(old, given)
     cx.at(node)
     store(cx, target, new)
-    return new
+    return _present(cx, target, new) if isinstance(target, n.Name) else new
 
 
 def _operator(cx: Context, op: str) -> Callable[[Value, Value], Value]:
@@ -129,8 +141,6 @@ def _local(cx: Context, node: n.Local) -> Value:
 
 @handles(n.Let)
 def _let(cx: Context, node: n.Let) -> Value:
-    if has_return(node):
-        cx.unsupported("`return` inside `let`")
     outer = cx.scope
     try:
         for name, init in node.bindings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jlkern.engines.numba.lower.branches import by_option
 from jlkern.engines.numba.lower.construct import construct
 from jlkern.engines.numba.lower.context import Context, Scope
 from jlkern.engines.numba.lower.conversion import convert
@@ -13,7 +14,18 @@ from jlkern.engines.numba.lower.methods import choose, type_of_node
 from jlkern.engines.numba.lower.names import MODULES, lookup_global
 from jlkern.engines.numba.lower.registry import no_method
 from jlkern.engines.numba.lower.types import Abstract, ComplexT, Prim, StructT
-from jlkern.engines.numba.lower.values import Cartesian, Complex, Namespace, Pair, Static, Struct, Tuple, Value, type_of
+from jlkern.engines.numba.lower.values import (
+    Cartesian,
+    Complex,
+    Namespace,
+    Pair,
+    Static,
+    Struct,
+    Tuple,
+    Union,
+    Value,
+    type_of,
+)
 from jlkern.syntax import nodes as n
 
 
@@ -83,6 +95,8 @@ def _field(cx: Context, node: n.Field) -> Value:
 
 def get_field(cx: Context, obj: Value, name: str) -> Value:
     """`obj.name`."""
+    if isinstance(obj, Union):
+        return by_option(cx, obj, lambda option: get_field(cx, option, name))
     if isinstance(obj, Namespace):
         return Namespace(name) if name in MODULES else lookup_global(cx, name)
     if isinstance(obj, Struct):

@@ -366,6 +366,12 @@ def is_subtype(a: Any, b: Any) -> bool:
             if seen == b.name or (seen in _ARRAYS and b.name == "AbstractArray"):
                 return all(is_subtype(x, y) for x, y in zip(a.args, b.args, strict=False)) or not b.args
         return b.name in (*ancestors(a.name), *a.parents) and not b.args
+    if isinstance(a, (VarargT, TupleT)) and isinstance(b, Abstract):
+        return b.name == ("NamedTuple" if isinstance(a, TupleT) and a.names is not None else "Tuple")
+    if isinstance(a, TupleT) and isinstance(b, TupleT):
+        return len(a.items) == len(b.items) and all(is_subtype(x, y) for x, y in zip(a.items, b.items, strict=True))
+    if isinstance(a, TupleT) and isinstance(b, VarargT):
+        return (not isinstance(b.n, int) or b.n == len(a.items)) and all(is_subtype(x, b.elem) for x in a.items)
     if isinstance(a, VarargT) and isinstance(b, VarargT):
         return (b.n is None or a.n == b.n or isinstance(b.n, TypeVar)) and is_subtype(a.elem, b.elem)
     if isinstance(a, TypeT) and isinstance(b, TypeT):
