@@ -407,14 +407,6 @@ elementwise(
 elementwise("dispatch_function", "r = f(sin, v) + f(v, v)", XS, before="f(g::Function, x) = 1.0\nf(g, x) = 2.0")
 elementwise("dispatch_union", "r = f(v) + f(1) + f(0x1)", XS, before="f(x::Union{Int, UInt8}) = 10x\nf(x) = x")
 elementwise("dispatch_any", "r = f(v, 1) + f(1, v)", XS, before="f(x, ::Any) = 1x\nf(x::Int, y) = 5x")
-elementwise("callable_struct", "g = Poly(2.0, v)\nr = g(3.0) + g(v)", XS,
-            before="""
-    struct Poly{T}
-        a::T
-        b::T
-    end
-    (p::Poly)(x) = p.a * x + p.b
-    """)  # fmt: skip
 elementwise("struct_nested", "s = Outer(Inner(v, 2), (1, v))\nr = s.i.a * s.i.b + s.t[2] - s.t[1]", XI, np.int64,
             before="""
     struct Inner{T}

@@ -189,7 +189,7 @@ def _level(cx: Context, bindings: tuple[tuple[n.Node, n.Node], ...], body: n.Blo
     elif isinstance(over, CartesianRange):
         _cartesian_loop(cx, over.ranges, (), nodes, lambda index: inside(lambda: index))
     elif isinstance(over, (Tuple, Static, Cartesian)):
-        if _leaves(body) or _continues(body):
+        if not rest and (_leaves(body) or _continues(body)):
             _left_early(cx, target, over.items, body)
             return
         for item in over.items:

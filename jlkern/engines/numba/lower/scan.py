@@ -142,7 +142,7 @@ def tail(body: tuple[n.Node, ...]) -> tuple[n.Node, ...]:
             return tail((*body[:at], stmt.args[0], *rest))
         if isinstance(stmt, (n.For, n.While)):
             loop = _flag_returns(stmt)
-            if isinstance(stmt, n.While) and stmt.cond == n.Literal(True, "Bool") and not _breaks(stmt.body):
+            if isinstance(stmt, n.While) and stmt.cond == n.Literal(True, "Bool") and not breaks(stmt.body):
                 return (*body[:at], loop, n.Name(_RESULT, pos=stmt.pos))  # nothing else ends it
             return (*body[:at], *_with_flag(stmt, loop, rest))
         if isinstance(stmt, n.Let):
@@ -164,12 +164,13 @@ def _with_flag(stmt: n.Node, made: n.Node, rest: tuple[n.Node, ...]) -> tuple[n.
     return start, made, after
 
 
-def _breaks(node: n.Node) -> bool:
+def breaks(node: n.Node) -> bool:
+    """Tell whether a loop's body has a `break` of that loop."""
     if isinstance(node, n.Break):
         return True
     if isinstance(node, (n.For, n.While, n.Lambda, n.FunctionDef)):
         return False
-    return any(_breaks(child) for child in children(node))
+    return any(breaks(child) for child in children(node))
 
 
 def _statements(node: n.Node) -> tuple[n.Node, ...]:

@@ -15,7 +15,7 @@ from jlkern.engines.numba.lower.iterate import lower_for
 from jlkern.engines.numba.lower.methods import type_of_node
 from jlkern.engines.numba.lower.names import lookup_global
 from jlkern.engines.numba.lower.powers import power
-from jlkern.engines.numba.lower.scan import assigned
+from jlkern.engines.numba.lower.scan import assigned, breaks
 from jlkern.engines.numba.lower.structs import get_field
 from jlkern.engines.numba.lower.values import Array, Nothing, Pair, Scalar, Static, Tuple, Unstable, Value, type_of
 from jlkern.syntax import nodes as n
@@ -162,10 +162,14 @@ def _let(cx: Context, node: n.Let) -> Value:
 def _while(cx: Context, node: n.While) -> Value:
     from jlkern.engines.numba.lower.iterate import loop
 
+    if node.cond == n.Literal(True, "Bool") and not breaks(node.body):
+        cx.unsupported("a loop that never ends", "leave it with `break`")
     header: list[simt.Stmt] = []
     cond: list[Scalar] = []
 
     def body() -> None:
+        header.clear()
+        cond.clear()
         with cx.block() as stmts:
             cond.append(condition(cx, node.cond))
         header.extend(stmts)
