@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import struct
 import threading
 import time
@@ -17,6 +16,7 @@ import numpy as np
 from jlkern import errors
 from jlkern.engines.base import CompileRequest, Launcher
 from jlkern.engines.numba import threads
+from jlkern.engines.numba.assemble import Unassembled, assemble
 from jlkern.engines.numba.emit.block import Layout
 from jlkern.engines.numba.emit.cpu import DIVERGED
 from jlkern.engines.numba.emit.regions import walk
@@ -39,14 +39,31 @@ CODES = 1024
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Code:
-    """One compiled chunk; `function` keeps the machine code alive."""
+    """One compiled chunk; `owner` keeps the machine code alive."""
 
     address: int
-    function: Any
+    owner: Any
 
 
 _codes: OrderedDict[str, Code] = OrderedDict()
 _lock = threading.Lock()
+
+
+def compile_by_numba(text: str, name: str) -> Code:
+    """Compile emitted source by Numba's own pipeline, which takes longer. Raises `CompileError`."""
+    from numba import cfunc, int64
+    from numba.core.errors import NumbaError
+
+    scope = dict(namespace())
+    try:
+        exec(compile(text, f"<jlkern {name}>", "exec"), scope)
+        function = cfunc(int64(int64, int64, int64, int64), error_model="numpy")(scope["chunk"])
+    except (NumbaError, SyntaxError, RecursionError, ValueError, TypeError, RuntimeError) as error:
+        first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise CompileError(
+            f"`{name}`: the generated code does not compile ({first}); please report this kernel"
+        ) from error
+    return Code(function.address, function)
 
 
 def compile_chunk(text: str, name: str) -> Code:
@@ -55,22 +72,12 @@ def compile_chunk(text: str, name: str) -> Code:
         if text in _codes:
             _codes.move_to_end(text)
             return _codes[text]
-    from numba import cfunc, int64
-    from numba.core.errors import NumbaError
-
-    filename = f"<jlkern {name} {abs(hash(text)):x}>"
-    scope = dict(namespace())
     try:
-        exec(compile(text, filename, "exec"), scope)
-        linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
-        function = cfunc(int64(int64, int64, int64, int64), error_model="numpy")(scope["chunk"])
-    except (NumbaError, SyntaxError, RecursionError, ValueError, TypeError, RuntimeError) as error:
-        linecache.cache.pop(filename, None)
-        first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise CompileError(
-            f"`{name}`: the generated code does not compile ({first}); please report this kernel"
-        ) from error
-    code = Code(function.address, function)
+        code = Code(*assemble(text, namespace()))
+    except Unassembled:
+        code = compile_by_numba(text, name)
+    except (RecursionError, MemoryError) as error:
+        raise CompileError(f"`{name}`: an expression is nested too deeply to be compiled; split it") from error
     with _lock:
         _codes[text] = code
         while len(_codes) > CODES:
