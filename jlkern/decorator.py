@@ -52,6 +52,8 @@ def kernel(
     time_limit: float | None = ...,
     first_call: Literal["tune", "nearest", "default"] = ...,
     on_busy: Literal["wait", "default"] = ...,
+    isolation: Literal["none", "process"] | None = ...,
+    trial_limit: float | None = ...,
 ) -> Callable[[Callable[P, None]], Kernel[P]]: ...
 def kernel(
     function: Any = None,
@@ -80,6 +82,8 @@ def kernel(
     time_limit: float | None = None,
     first_call: str = "tune",
     on_busy: str = "wait",
+    isolation: str | None = None,
+    trial_limit: float | None = None,
 ) -> Any:
     r'''Make a kernel of a Python function whose docstring (or `source=`) is a KernelAbstractions source.
 
@@ -124,6 +128,9 @@ def kernel(
         What a call does when nothing is known: "tune", or run the "nearest" known configuration, or the "default".
     on_busy
         While another process tunes the same: "wait" for its winner, or run the "default".
+    isolation, trial_limit
+        Where candidates run while tuning: "none" in this process, "process" in a worker that a candidate may crash or
+        hang; and the seconds that a launch may take there.
 
     Returns
     -------
@@ -154,6 +161,7 @@ def kernel(
     options = Options(
         tune, name, restrictions, default, workgroup, ndrange, key, bucket, inout, compare, reference, tolerance,
         engine, device, strategy, strategy_options, seed, effort, max_evals, time_limit, first_call, on_busy,
+        isolation, trial_limit,
     )  # fmt: skip
     if function is None:
         return lambda function: _decorate(function, source, options)
@@ -185,6 +193,8 @@ def from_source(
     time_limit: float | None = None,
     first_call: str = "tune",
     on_busy: str = "wait",
+    isolation: str | None = None,
+    trial_limit: float | None = None,
 ) -> Kernel[...]:
     """Make a kernel of a source alone; parameters and name are Julia's (one that is no name in Python becomes `arg1`,
     ...).
@@ -214,6 +224,7 @@ def from_source(
     options = Options(
         tune, name, restrictions, default, workgroup, ndrange, key, bucket, inout, compare, reference, tolerance,
         engine, device, strategy, strategy_options, seed, effort, max_evals, time_limit, first_call, on_busy,
+        isolation, trial_limit,
     )  # fmt: skip
     from jlkern.source import Origin
 

@@ -36,6 +36,8 @@ _SETTINGS = (
     "progress",
     "fresh",
     "on_busy",
+    "isolation",
+    "trial_limit",
 )
 
 
@@ -90,8 +92,8 @@ class Kernel(Generic[P]):
         ----------
         *args, **kwargs
             The arguments of a call; and, to override the decorator's, `effort=`, `max_evals=`, `time_limit=`,
-            `strategy=`, `strategy_options=`, `seed=`, `on_busy=`, `progress=`, and `fresh=True` to measure known
-            trials again.
+            `strategy=`, `strategy_options=`, `seed=`, `on_busy=`, `isolation=`, `trial_limit=`, `progress=`, and
+            `fresh=True` to measure known trials again.
         ndrange
             As in a call.
 

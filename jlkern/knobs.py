@@ -117,6 +117,10 @@ def _bytes(value: Any) -> int:
     return size
 
 
+def _maybe_bytes(value: Any) -> int | None:
+    return None if str(value).strip().lower() in ("none", "auto") else _bytes(value)
+
+
 def _default_cache_dir() -> Path:
     from platformdirs import user_cache_path
 
@@ -144,6 +148,9 @@ class Knobs:
     )
     progress = Knob("JLKERN_PROGRESS", _maybe_flag, lambda: None, "Show progress bars; auto is on a terminal.")
     scratch_limit = Knob("JLKERN_SCRATCH_LIMIT", _bytes, lambda: 4 << 30, "Bytes of scratch memory a tuning may use.")
+    worker_memory = Knob(
+        "JLKERN_WORKER_MEMORY", _maybe_bytes, lambda: None, "Bytes of address space that a worker process may use."
+    )
     log = Knob("JLKERN_LOG", _choice("off", "warning", "info", "debug"), lambda: "off", "Log to stderr from here on.")
 
     @contextmanager

@@ -65,6 +65,8 @@ class Options:
     time_limit: float | None = None
     first_call: str = "tune"
     on_busy: str = "wait"
+    isolation: str | None = None
+    trial_limit: float | None = None
 
     def given(self) -> dict[str, Any]:
         """Return the options that differ from their defaults, by name."""
@@ -286,7 +288,7 @@ def _settings(options: Options, names: tuple[str, ...], written: tuple[str, ...]
     strategy_options = options.strategy_options if options.strategy_options is not None else {}
     if not isinstance(strategy_options, Mapping):
         raise OptionError(f"strategy_options= must be a mapping, got {strategy_options!r}")
-    from jlkern.tuning.task import TuneSettings
+    from jlkern.tuning.task import ISOLATION, TuneSettings
 
     return TuneSettings(
         strategy=options.strategy,
@@ -299,6 +301,8 @@ def _settings(options: Options, names: tuple[str, ...], written: tuple[str, ...]
         reference=options.reference,
         tolerance=options.tolerance,
         on_busy=options.on_busy,  # type: ignore[arg-type]
+        isolation=options.isolation or ISOLATION,  # type: ignore[arg-type]
+        trial_limit=options.trial_limit,
     )
 
 

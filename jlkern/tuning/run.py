@@ -14,7 +14,7 @@ import logging
 import time
 import warnings
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from jlkern import log
 from jlkern.errors import TuningError, TuningWarning
@@ -29,6 +29,9 @@ from jlkern.tuning.search import Search, check_strategy
 from jlkern.tuning.task import Trial, TuneResult, TuneSettings, TuneTask, format_seconds
 from jlkern.tuning.trial import Clock, Lab
 from jlkern.tuning.verify import check_compare
+
+if TYPE_CHECKING:
+    from jlkern.tuning.isolate import Isolation
 
 __all__ = ["Trial", "TuneResult", "TuneSettings", "TuneTask", "tune"]
 
@@ -106,7 +109,7 @@ def _adopted(task: TuneTask, winner: Winner, default: Config) -> TuneResult:
     trials = tuple(
         Trial(r.config, r.status, r.seconds, r.spread, r.samples, r.reason, known=True)  # type: ignore[arg-type]
         for r in task.store.trials(task.key)
-        if r.status in ("ok", "compile", "launch", "wrong", "crashed", "interrupted")
+        if r.status in ("ok", "compile", "launch", "wrong", "crashed", "hung", "interrupted")
     )
     own = next((t for t in trials if t.config == default), Trial(default, "ok", winner.default_seconds, known=True))
     note = "another process tuned this key; its winner is used"
@@ -131,12 +134,25 @@ class _Run:
 
     def run(self) -> TuneResult:
         task = self.task
+        if self.settings.isolation == "process":
+            from jlkern.tuning.isolate import Isolation
+
+            with Isolation(task) as isolation:
+                return self.run_on(isolation)
+        return self.run_on(None)
+
+    def run_on(self, isolation: Isolation | None) -> TuneResult:
+        """Run in this process, or in a worker."""
+        task = self.task
         limit = self.settings.scratch_limit if self.settings.scratch_limit is not None else knobs.scratch_limit
         try:
-            scratch = make_scratch(task.names, task.args, task.effects.written, limit)
+            if isolation is not None:
+                scratch = isolation.scratch(limit)
+            else:
+                scratch = make_scratch(task.names, task.args, task.effects.written, limit)
         except ScratchTooLarge as problem:
             return self.without_memory(problem)
-        self.lab = lab = Lab(task, scratch, self.clock, self.lease)
+        self.lab = lab = Lab(task, scratch, self.clock, self.lease, isolation=isolation)
         if self.settings.fresh:
             task.store.forget(task.key, trials_only=True)
         total = self.settings.evals
@@ -155,7 +171,8 @@ class _Run:
                 self.interrupted = True
                 self.best_so_far()
         for config in lab.crashed:
-            self.notes.append(f"{config} took the process down in an earlier run; it is skipped (fresh=True tries it)")
+            what = "did not end" if lab.trials[config].status == "hung" else "took the process down"
+            self.notes.append(f"{config} {what} in an earlier run; it is skipped (fresh=True tries it)")
         result = self.result()
         if not self.interrupted:
             self.publish(result)
@@ -177,6 +194,8 @@ class _Run:
             return
         known = lab.known.get(default)
         trial = lab.attempt(default, settle=True)
+        if lab.isolation is not None:
+            lab.isolation.default_seconds = trial.seconds
         self.show()
         if known is not None and known.seconds and trial.seconds:
             lab.drift = min(2.0, max(0.5, trial.seconds / known.seconds))

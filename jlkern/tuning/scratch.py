@@ -73,14 +73,22 @@ def groups(spans: Sequence[Span], written: Iterable[int]) -> list[list[int]]:
 class Scratch:
     """The arguments to run candidates on, and what brings the copied ones back to the caller's content.
 
-    `args` are all arguments in order; `outputs` maps each written array's name to its copy.
+    `args` are all arguments in order; `outputs` maps each written array's name to its copy; `kept` are copies of
+    outputs, each with one of the caller's content beside it (for `make_scratch` with `allocate` only).
     """
 
     args: tuple[Any, ...]
     outputs: dict[str, np.ndarray[Any, Any]]
     bytes: int
+    kept: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]
     _pairs: dict[str, list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]]
     _alone: frozenset[str]
+    _all: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]
+
+    def refresh(self) -> None:
+        """Bring everything back, also what is only read: a candidate may have written where it should not."""
+        for copy, original in self._all:
+            np.copyto(copy, original)
 
     def restore(self, names: Iterable[str] | None = None) -> None:
         """Copy the caller's content into the copies of these outputs, with all that overlaps them; None is all."""
@@ -111,8 +119,18 @@ class Scratch:
                 np.copyto(self.outputs[name], opposite(reference[name]))
 
 
-def make_scratch(names: Sequence[str], args: Sequence[Any], written: Iterable[str], limit: int) -> Scratch:
+def make_scratch(
+    names: Sequence[str],
+    args: Sequence[Any],
+    written: Iterable[str],
+    limit: int,
+    allocate: Callable[[int], np.ndarray[Any, Any]] | None = None,
+    kept: Iterable[str] = (),
+) -> Scratch:
     """Copy the written arrays and everything that overlaps them.
+
+    With `allocate`, which returns that many bytes of memory, all arrays are copied to what it gives, and those named in
+    `kept` twice.
 
     Raises
     ------
@@ -132,9 +150,12 @@ def make_scratch(names: Sequence[str], args: Sequence[Any], written: Iterable[st
     for k in wanted:
         _check(names[places[k]], arrays[k])
     spans = [span(a) for a in arrays]
-    copied = groups(spans, wanted)
+    copied = groups(spans, wanted if allocate is None else range(len(arrays)))
+    twice = set(kept) if allocate is not None else set()
     blocks = [Span(min(spans[k].low for k in g), max(spans[k].high for k in g)) for g in copied]
     size = sum(block.high - block.low + PAGE for block in blocks)
+    for group, block in zip(copied, blocks, strict=True):
+        size += block.high - block.low + PAGE if twice & {names[places[k]] for k in group} else 0
     total = size + sum(arrays[k].nbytes for k in wanted)
     if total > limit:
         raise ScratchTooLarge(
@@ -145,14 +166,19 @@ def make_scratch(names: Sequence[str], args: Sequence[Any], written: Iterable[st
     outputs: dict[str, np.ndarray[Any, Any]] = {}
     pairs: dict[str, list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]] = {}
     alone = set()
+    beside, everything = [], []
     for group, block in zip(copied, blocks, strict=True):
         try:
-            views = _rebuild([arrays[k] for k in group], [spans[k] for k in group], block)
+            views = _rebuild([arrays[k] for k in group], [spans[k] for k in group], block, allocate)
+            if twice & {names[places[k]] for k in group}:
+                others = _rebuild([arrays[k] for k in group], [spans[k] for k in group], block, allocate)
+                beside += list(zip(views, others, strict=True))
+                everything += [(other, arrays[k]) for other, k in zip(others, group, strict=True)]
         except MemoryError:
             raise ScratchTooLarge(f"there is no memory for copies of {', '.join(sorted(written))}") from None
         both = [(view, arrays[k]) for view, k in zip(views, group, strict=True)]
-        for (view, original), k in zip(both, group, strict=True):
-            np.copyto(view, original)
+        everything += both
+        for view, k in zip(views, group, strict=True):
             name = names[places[k]]
             if name in written:
                 outputs[name] = view
@@ -166,7 +192,9 @@ def make_scratch(names: Sequence[str], args: Sequence[Any], written: Iterable[st
                 argument.flags.writeable = False
             result[places[k]] = argument
     log.event(_log, logging.INFO, "scratch", bytes=total, arrays=" ".join(sorted(outputs)))
-    return Scratch(tuple(result), outputs, total, pairs, frozenset(alone))
+    scratch = Scratch(tuple(result), outputs, total, beside, pairs, frozenset(alone), everything)
+    scratch.refresh()
+    return scratch
 
 
 def opposite(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -197,10 +225,15 @@ def _check(name: str, array: np.ndarray[Any, Any]) -> None:
         reach += step * (n - 1)
 
 
-def _rebuild(arrays: Sequence[np.ndarray[Any, Any]], spans: Sequence[Span], block: Span) -> list[np.ndarray[Any, Any]]:
+def _rebuild(
+    arrays: Sequence[np.ndarray[Any, Any]],
+    spans: Sequence[Span],
+    block: Span,
+    allocate: Callable[[int], np.ndarray[Any, Any]] | None = None,
+) -> list[np.ndarray[Any, Any]]:
     """Return views of one new block that lie in it as the arrays lie in theirs."""
     size = block.high - block.low
-    memory = np.empty(size + PAGE, np.uint8)
+    memory = np.empty(size + PAGE, np.uint8) if allocate is None else allocate(size + PAGE)
     start = int(memory.__array_interface__["data"][0])
     shift = (block.low - start) % PAGE
     views = []

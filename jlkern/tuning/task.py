@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 # compile  the engine could not compile it
 # launch   it raised while it ran
 # wrong    its result differs from the reference
-# crashed  an earlier process ended while it ran it; it was not tried again
+# crashed  it took its process down, a worker of this run or the whole of an earlier run; it is not tried again
+# hung     it did not end in time, and was ended with its worker
 # interrupted  Ctrl-C came while it ran
-Status: TypeAlias = Literal["ok", "compile", "launch", "wrong", "crashed", "interrupted"]
-STATUSES: tuple[Status, ...] = ("ok", "compile", "launch", "wrong", "crashed", "interrupted")
+Status: TypeAlias = Literal["ok", "compile", "launch", "wrong", "crashed", "hung", "interrupted"]
+STATUSES: tuple[Status, ...] = ("ok", "compile", "launch", "wrong", "crashed", "hung", "interrupted")
 
 Tolerance: TypeAlias = float | tuple[float, float]
 Compare: TypeAlias = Mapping[str, Callable[[Any], Any] | None]
@@ -30,6 +31,9 @@ Compare: TypeAlias = Mapping[str, Callable[[Any], Any] | None]
 # `effort="quick"`: what a first call may cost at most.
 QUICK_EVALS = 60
 QUICK_SECONDS = 30.0
+
+# Where candidates run when the user does not say: measured, see docs/tuning.md.
+ISOLATION: Literal["none", "process"] = "none"
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,9 @@ class TuneSettings:
     scratch_limit: bytes of scratch memory at most; None is the knob's.
     progress: show a progress bar; None shows it on a terminal.
     fresh: forget the trials known for this key first.
+    isolation: `"none"` runs candidates in this process, `"process"` in a worker that may crash or hang.
+    trial_limit: seconds that one launch (or batch of launches) of an isolated candidate may take; None is a multiple of
+        the default configuration's time, some seconds at least.
     """
 
     strategy: Any = None
@@ -67,12 +74,19 @@ class TuneSettings:
     scratch_limit: int | None = None
     progress: bool | None = None
     fresh: bool = False
+    isolation: Literal["none", "process"] = ISOLATION
+    trial_limit: float | None = None
 
     def __post_init__(self) -> None:
         if self.effort not in ("quick", "full"):
             raise OptionError(f"effort= must be 'quick' or 'full', got {self.effort!r}")
         if self.on_busy not in ("wait", "default"):
             raise OptionError(f"on_busy= must be 'wait' or 'default', got {self.on_busy!r}")
+        if self.isolation not in ("none", "process"):
+            raise OptionError(f"isolation= must be 'none' or 'process', got {self.isolation!r}")
+        limit = self.trial_limit
+        if limit is not None and (isinstance(limit, bool) or not (isinstance(limit, (int, float)) and limit > 0)):
+            raise OptionError(f"trial_limit= must be a positive number of seconds, got {limit!r}")
         if self.max_evals is not None and not (type(self.max_evals) is int and self.max_evals > 0):
             raise OptionError(f"max_evals= must be a positive int, got {self.max_evals!r}")
         if self.time_limit is not None and not (isinstance(self.time_limit, (int, float)) and self.time_limit > 0):

@@ -20,9 +20,12 @@ from jlkern.tuning.lock import measuring
 from jlkern.tuning.scratch import Scratch, ScratchTooLarge
 from jlkern.tuning.task import Status, Trial, TuneTask
 from jlkern.tuning.verify import compare_outputs, reduction_length
+from jlkern.tuning.wire import WorkerError
+from jlkern.tuning.worker import WorkerLost
 
 if TYPE_CHECKING:
-    from jlkern.engines.base import Device, Launcher
+    from jlkern.engines.base import Device, Engine, Launcher
+    from jlkern.tuning.isolate import Isolation
 
 # A candidate's share of measuring time, and how many compiled candidates are kept for the final rounds.
 SHARE: Final = 0.3
@@ -68,6 +71,7 @@ class Lab:
     reference_config: Config | None = None
     drift: float = 1.0  # this run's time of the default over the stored one
     noisy: bool = False
+    isolation: Isolation | None = None
 
     def __post_init__(self) -> None:
         effects, outputs = self.task.effects, self.scratch.outputs
@@ -75,7 +79,10 @@ class Lab:
         self.restored = [n for n in outputs if n in effects.read_first]
         self.overwritten = [n for n in outputs if n not in effects.read_first]
         self.poisoned: list[str] | None = None  # None: not known yet
-        self.restore = self.scratch.restorer(self.restored)
+        self.engine: Engine = self.task.engine if self.isolation is None else self.isolation.engine
+        self.restore = (
+            self.scratch.restorer(self.restored) if self.isolation is None else self.isolation.restorer(self.scratch)
+        )
         arrays = [a for a in self.task.args if isinstance(a, np.ndarray)]
         self.lengths = {name: reduction_length(arrays, outputs[name]) for name in outputs}
 
@@ -94,11 +101,12 @@ class Lab:
         for record in self.task.store.trials(self.task.key):
             if record.status in BELIEVED:
                 self.known[record.config] = record
-            elif record.status == "begun" or record.status == "crashed":
+            elif record.status in ("begun", "crashed", "hung"):
                 self.crashed.append(record.config)
-                reason = "it took the process down in an earlier run; it is skipped"
-                self.trials[record.config] = Trial(record.config, "crashed", reason=reason)
-                self.task.store.end(self.task.key, TrialRecord(record.config, "crashed", reason=reason))
+                reason = record.reason or "it took the process down in an earlier run; it is skipped"
+                status: Status = "hung" if record.status == "hung" else "crashed"
+                self.trials[record.config] = Trial(record.config, status, reason=reason)
+                self.task.store.end(self.task.key, TrialRecord(record.config, status, reason=reason))
 
     def free(self, config: Config) -> bool:
         """Tell whether a configuration's outcome is known without a new trial."""
@@ -132,6 +140,8 @@ class Lab:
         trial = Trial(config, "interrupted", reason="interrupted")
         try:
             trial = self._attempt(config, settle)
+            if trial.status != "ok" and self.isolation is not None:
+                self.scratch.refresh()
         finally:
             self.trials[config] = trial
             store.end(key, _record(trial))
@@ -144,7 +154,7 @@ class Lab:
         try:
             launcher = self.compile(config)
         except Exception as problem:
-            return Trial(config, "compile", reason=_reason(problem))
+            return Trial(config, _status(problem, "compile"), reason=_reason(problem))
         try:
             ndrange = self.task.ndrange(config.as_dict())
             wrong = self.verify(config, launcher, ndrange)
@@ -156,7 +166,7 @@ class Lab:
                 raise ScratchTooLarge(f"there is no memory for a copy of the result ({problem})") from None
             return Trial(config, "launch", reason=_reason(problem))
         except Exception as problem:
-            return Trial(config, "launch", reason=_reason(problem))
+            return Trial(config, _status(problem, "launch"), reason=_reason(problem))
         seconds = bench.median(samples)
         if not np.isfinite(seconds) or seconds <= 0:
             return Trial(config, "launch", reason=f"its time is {seconds!r}")
@@ -166,7 +176,7 @@ class Lab:
         """Return a configuration's launcher; the fastest ones are kept."""
         launcher = self.launchers.get(config)
         if launcher is None:
-            launcher = self.task.engine.compile(self.task.request(config))
+            launcher = self.engine.compile(self.task.request(config))
             if len(self.launchers) >= KEEP:
                 slowest = max(self.launchers, key=lambda c: self.trials[c].seconds or np.inf)
                 del self.launchers[slowest]
@@ -281,14 +291,14 @@ class Lab:
                 watch = self.stopwatch(launcher, ndrange)
                 watch.calibrate()
         except Exception as problem:
-            self.fail(config, "launch", _reason(problem))
+            self.fail(config, _status(problem, "launch"), _reason(problem))
             return None
 
         def sample() -> float:
             try:
                 return watch.sample()
             except Exception as problem:
-                self.fail(config, "launch", _reason(problem))
+                self.fail(config, _status(problem, "launch"), _reason(problem))
                 return np.inf
 
         return sample
@@ -296,6 +306,8 @@ class Lab:
     def fail(self, config: Config, status: Status, reason: str) -> None:
         """Note that a configuration that was fine is not any more."""
         self.trials[config] = Trial(config, status, reason=reason)
+        if self.isolation is not None:
+            self.scratch.refresh()
         self.task.store.end(self.task.key, _record(self.trials[config]))
 
     def settled(self, config: Config, samples: list[float]) -> None:
@@ -309,9 +321,18 @@ def _record(trial: Trial) -> TrialRecord:
     return TrialRecord(trial.config, trial.status, trial.seconds, trial.spread, trial.samples, trial.reason)
 
 
+def _status(problem: BaseException, otherwise: Status) -> Status:
+    if isinstance(problem, WorkerLost):
+        return "hung" if problem.hung else "crashed"
+    return otherwise
+
+
 def _reason(problem: BaseException) -> str:
     text = str(problem).strip()
     kind = type(problem).__name__
     # The kinds that say by themselves what is wrong need no name before their message.
-    plain = isinstance(problem, (CompileError, UnsupportedError, SourceError, WorkgroupError)) and text
+    plain = (
+        isinstance(problem, (WorkerLost, WorkerError, CompileError, UnsupportedError, SourceError, WorkgroupError))
+        and text
+    )
     return (text if plain else f"{kind}: {text}" if text else kind)[:2000]
