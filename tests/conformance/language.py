@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-MODULES = ("scalars", "control", "functions", "data", "groups", "corners")
+MODULES = ("scalars", "control", "functions", "data", "memory", "groups", "statics", "corners")
 
 XS = np.linspace(-3, 3, 33)
 XF = XS.astype(np.float32)

@@ -213,7 +213,7 @@ elementwise("type_of_branch", "T = typeof(v)\nr = T === Float32 ? T(1) / 3 : zer
 elementwise("isa", "r = (v isa Float32) + 2(v isa Integer) + 4(v isa Real) + 8 * isa(1, Int)", XF, np.int64)
 elementwise("subtype", "r = (typeof(v) <: AbstractFloat) + 2(Int32 <: Signed) + 4(Float64 == typeof(v))", XF, np.int64)
 elementwise("while_assign", "k = 0\nwhile (k += 1) < v\nend\nr = k", XI, np.int64)
-elementwise("while_union", "x = 1\nwhile x < 10\n    x = x * 1.5\nend\nr = x + v", XI)
+elementwise("while_union", "q = 1\nwhile q < 10\n    q = q * 1.5\nend\nr = q + v", XI)
 elementwise(
     "break_inner_only",
     """

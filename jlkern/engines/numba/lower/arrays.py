@@ -28,6 +28,7 @@ from jlkern.engines.numba.lower.values import (
     TypeValue,
     Union,
     Value,
+    Zipped,
     constant,
     int64,
     leaves,
@@ -358,6 +359,10 @@ def _length(cx: Context, args: tuple[Value, ...]) -> Value:
     value = args[0]
     if isinstance(value, (Tuple, Cartesian)):
         return int64(len(value.items))
+    if isinstance(value, Zipped):
+        from jlkern.engines.numba.lower.iterate import count_of
+
+        return count_of(cx, value)
     if isinstance(value, TypeValue):
         shape = _size(cx, args)
         assert isinstance(shape, Tuple)

@@ -7,6 +7,7 @@ from functools import partial
 from jlkern.engines.numba.lower.arrays import spread
 from jlkern.engines.numba.lower.branches import by_option
 from jlkern.engines.numba.lower.broadcast import broadcast
+from jlkern.engines.numba.lower.collections import FOLDS, folded
 from jlkern.engines.numba.lower.context import Context, Scope
 from jlkern.engines.numba.lower.core import handles, in_order, lower
 from jlkern.engines.numba.lower.inlining import inline
@@ -15,16 +16,18 @@ from jlkern.engines.numba.lower.names import lookup_global
 from jlkern.engines.numba.lower.powers import power
 from jlkern.engines.numba.lower.registry import BUILTINS, no_method
 from jlkern.engines.numba.lower.structs import construct_type, new_struct
-from jlkern.engines.numba.lower.types import StructT
+from jlkern.engines.numba.lower.types import BOOL, StructT
 from jlkern.engines.numba.lower.values import (
     Closure,
     Composed,
     Function,
     Struct,
+    Tuple,
     TypeValue,
     Union,
     Unstable,
     Value,
+    constant,
     type_of,
 )
 from jlkern.syntax import nodes as n
@@ -95,11 +98,22 @@ def call(cx: Context, func: Value, args: tuple[Value, ...], kwargs: dict[str, Va
         return inline(cx, func.definition, bound.values, bound.types, scope, kwargs, func.inbounds)
     if isinstance(func, Composed):
         return func.call(cx, args)
+    if isinstance(func, Function) and func.name in FOLDS and set(kwargs) == {"init"}:
+        return folded(cx, func.name, args, kwargs["init"])
     if kwargs:
         cx.unsupported(f"keyword arguments for `{getattr(func, 'name', type_of(func))}`")
     if isinstance(func, Function):
         if func.name == "^" and len(args) == 2:
             return power(cx, args[0], args[1], False)
+        if len(args) == 1 and func.name in CURRIED and not isinstance(args[0], (Tuple, TypeValue)):
+            fixed = args[0]
+            key = (func.name, type_of(fixed), cx.key())
+            return Composed(lambda c, xs: call(c, func, (*xs, fixed)), key)
+        if func.name == "!" and len(args) == 1 and isinstance(args[0], (Function, Closure, Composed)):
+            inner = args[0]
+            return Composed(lambda c, xs: call(c, func, (call(c, inner, xs),)), ("!", type_of(inner)))
+        if func.name in ("<", "isless") and len(args) == 2 and all(isinstance(arg, Tuple) for arg in args):
+            return _less_tuples(cx, *args)
         if any(isinstance(arg, Struct) for arg in args):
             implied = _implied(cx, func.name, args)
             if implied is not None:
@@ -108,6 +122,20 @@ def call(cx: Context, func: Value, args: tuple[Value, ...], kwargs: dict[str, Va
     if isinstance(func, TypeValue):
         return construct_type(cx, func.type, args)
     cx.unsupported(f"a {type_of(func)} is called like a function")
+
+
+def _less_tuples(cx: Context, a: Value, b: Value) -> Value:
+    """Compare tuples item by item: the first difference counts."""
+    assert isinstance(a, Tuple) and isinstance(b, Tuple)
+    result: Value = constant(len(a.items) < len(b.items), BOOL)
+    for x, y in reversed(list(zip(a.items, b.items, strict=False))):
+        equal, less = (call(cx, lookup_global(cx, name), (x, y)) for name in ("isequal", "isless"))
+        result = call(cx, lookup_global(cx, "ifelse"), (equal, result, less))
+    return result
+
+
+CURRIED = frozenset({"==", "!=", "<", "<=", ">", ">=", "≤", "≥", "≠", "isequal", "in", "∈", "∉"})
+"""Functions that Julia fixes the second argument of when they are called with one."""
 
 
 def _implied(cx: Context, name: str, args: tuple[Value, ...]) -> Value | None:

@@ -8,6 +8,7 @@ from jlkern.engines.numba.lower import fold
 from jlkern.engines.numba.lower.arithmetic import arithmetic, divide, negate
 from jlkern.engines.numba.lower.arrays import load_index
 from jlkern.engines.numba.lower.comparison import equal
+from jlkern.engines.numba.lower.construct import made
 from jlkern.engines.numba.lower.context import Context, truth
 from jlkern.engines.numba.lower.conversion import cast, convert, number, zero_like
 from jlkern.engines.numba.lower.mathematics import unary
@@ -34,6 +35,7 @@ from jlkern.engines.numba.lower.values import (
     TypeValue,
     Value,
     ValValue,
+    Zipped,
     canonical,
     constant,
     from_canonical,
@@ -93,6 +95,8 @@ def _cartesian_op(cx: Context, name: str, a: Value, b: Value) -> Value:
 
 
 def _matrix_product(cx: Context, a: Static, b: Static) -> Value:
+    if a.adjoint and len(b.dims) == 1:
+        return _dot(cx, (Static((len(a.items),), a.items), b))
     rows, inner = a.dims if len(a.dims) == 2 else (a.dims[0], 1)
     columns = b.dims[1] if len(b.dims) == 2 else 1
     if b.dims[0] != inner:
@@ -237,9 +241,26 @@ def _transpose(cx: Context, args: tuple[Value, ...]) -> Value:
     if not isinstance(x, Static):
         no_method(cx, "transpose", args)
     if len(x.dims) == 1:
-        return Static((1, x.dims[0]), x.items)
+        return Static((1, x.dims[0]), x.items, True)
     rows, columns = x.dims
     return Static((columns, rows), tuple(x.items[i + j * rows] for i in range(rows) for j in range(columns)))
+
+
+@builtin("tr")
+def _trace(cx: Context, args: tuple[Value, ...]) -> Value:
+    arity(cx, "tr", args, 1)
+    m = frozen(cx, args[0])
+    if not isinstance(m, Static) or len(m.dims) != 2 or m.dims[0] != m.dims[1]:
+        no_method(cx, "tr", args)
+    return _fold(cx, FunctionValue("+", (), True), m.items[:: m.dims[0] + 1], "tr")
+
+
+@builtin("normalize")
+def _normalize(cx: Context, args: tuple[Value, ...]) -> Value:
+    arity(cx, "normalize", args, 1)
+    a = frozen(cx, args[0])
+    length = cx.hold_all(_norm(cx, (a,)))
+    return _plain(cx, "*", cx.hold_all(divide(cx, int64(1), length)), a)
 
 
 # --- items ---
@@ -303,35 +324,49 @@ def _fold(cx: Context, op: Value, items: tuple[Value, ...], name: str) -> Value:
     return result
 
 
-def _reduction(name: str, op: str) -> None:
-    @builtin(name)
-    def function(cx: Context, args: tuple[Value, ...]) -> Value:
+def _started(cx: Context, items: tuple[Value, ...], init: Value | None) -> tuple[Value, ...]:
+    return items if init is None else (init, *items)
+
+
+def folded(cx: Context, name: str, args: tuple[Value, ...], init: Value | None) -> Value:
+    """Call one of the folding functions, with the value of its keyword argument `init`."""
+    if name in _REDUCTIONS:
         arity(cx, name, args, 1, 2)
         items = _items(cx, args[-1], name)
         if len(args) == 2:
             items = tuple(_call(cx, args[0], item) for item in items)
-        if not items and name in ("sum", "prod"):
+        if not items and init is None and name in ("sum", "prod"):
             return int64(0 if name == "sum" else 1)
-        result = _fold(cx, FunctionValue(op, (), True), items, name)
+        result = _fold(cx, FunctionValue(_REDUCTIONS[name], (), True), _started(cx, items, init), name)
         if isinstance(result, Scalar) and len(items) == 1 and name in ("sum", "prod") and result.type.kind == "bool":
             return cast(cx, result, INT64)
         return result
+    arity(cx, name, args, 3 if "map" in name else 2)
+    items = _items(cx, args[-1], name)
+    if "map" in name:
+        items = tuple(_call(cx, args[0], item) for item in items)
+    op = args[-2]
+    if name.endswith("foldr"):
+        items = items if init is None else (*items, init)
+        if not items:
+            cx.unsupported(f"`{name}` over nothing")
+        result = items[-1]
+        for item in reversed(items[:-1]):
+            result = _call(cx, op, item, result)
+        return result
+    return _fold(cx, op, _started(cx, items, init), name)
 
 
-for _name, _op in (("sum", "+"), ("prod", "*"), ("maximum", "max"), ("minimum", "min")):
-    _reduction(_name, _op)
+def _reduction(name: str) -> None:
+    @builtin(name)
+    def function(cx: Context, args: tuple[Value, ...]) -> Value:
+        return folded(cx, name, args, None)
 
 
-@builtin("reduce", "foldl")
-def _reduce(cx: Context, args: tuple[Value, ...]) -> Value:
-    arity(cx, "reduce", args, 2)
-    return _fold(cx, args[0], _items(cx, args[1], "reduce"), "reduce")
-
-
-@builtin("mapreduce", "mapfoldl")
-def _mapreduce(cx: Context, args: tuple[Value, ...]) -> Value:
-    arity(cx, "mapreduce", args, 3)
-    return _fold(cx, args[1], tuple(_call(cx, args[0], v) for v in _items(cx, args[2], "mapreduce")), "mapreduce")
+_REDUCTIONS = {"sum": "+", "prod": "*", "maximum": "max", "minimum": "min"}
+FOLDS = (*_REDUCTIONS, "reduce", "foldl", "foldr", "mapreduce", "mapfoldl", "mapfoldr")
+for _name in FOLDS:
+    _reduction(_name)
 
 
 def _quantifier(name: str, op: str, empty: bool) -> None:
@@ -351,12 +386,75 @@ _quantifier("any", "or", False)
 _quantifier("all", "and", True)
 
 
+def _best(cx: Context, value: Value, name: str, op: str) -> tuple[Value, Value]:
+    """Return the first largest (or smallest) item and its index."""
+    items = _items(cx, frozen(cx, value), name)
+    if not items:
+        cx.unsupported(f"`{name}` of nothing")
+    best, at = items[0], int64(1)
+    for k, item in enumerate(items[1:], 2):
+        pair = (best, item) if op == "max" else (item, best)
+        better = cx.hold_all(BUILTINS["isless"](cx, pair))
+        best = cx.hold_all(BUILTINS["ifelse"](cx, (better, item, best)))
+        at = cx.hold_all(BUILTINS["ifelse"](cx, (better, int64(k), at)))  # type: ignore[assignment]
+    return best, at
+
+
+def _extreme(name: str, op: str, which: slice) -> None:
+    @builtin(name)
+    def function(cx: Context, args: tuple[Value, ...]) -> Value:
+        arity(cx, name, args, 1)
+        found = list(_best(cx, args[0], name, op))[which]
+        return found[0] if len(found) == 1 else Tuple(tuple(found))
+
+
+for _name, _op, _which in (
+    ("argmax", "max", slice(1, 2)),
+    ("argmin", "min", slice(1, 2)),
+    ("findmax", "max", slice(0, 2)),
+    ("findmin", "min", slice(0, 2)),
+):
+    _extreme(_name, _op, _which)
+
+
+@builtin("extrema")
+def _extrema(cx: Context, args: tuple[Value, ...]) -> Value:
+    return Tuple((BUILTINS["minimum"](cx, args), BUILTINS["maximum"](cx, args)))
+
+
+@builtin("OneTo")
+def _one_to(cx: Context, args: tuple[Value, ...]) -> Value:
+    arity(cx, "OneTo", args, 1)
+    return _colon(cx, (int64(1), args[0]))
+
+
 @builtin("count")
 def _count(cx: Context, args: tuple[Value, ...]) -> Value:
     total: Value = int64(0)
     for item in _items(cx, args[-1], "count"):
         total = arithmetic(cx, "+", total, _call(cx, args[0], item) if len(args) == 2 else item)
     return total
+
+
+def _in_steps(cx: Context, x: Scalar, where: Range) -> Value:
+    """Tell whether an integer is in a range with a step."""
+    if x.type.kind == "float":
+        cx.unsupported("`in` of a float and a range with a step", "compare with the items")
+    assert where.step is not None
+    apart = cx.hold_all(arithmetic(cx, "-", cast(cx, x, INT64), cast(cx, where.start, INT64)))
+    step = cx.hold(cast(cx, where.step, INT64))
+    number = cx.hold_all(BUILTINS["fld"](cx, (apart, step)))
+    count = BUILTINS["length"](cx, (where,))
+    tests = (
+        equal(cx, arithmetic(cx, "*", number, step), apart),
+        BUILTINS[">="](cx, (number, int64(0))),
+        BUILTINS["<"](cx, (number, count)),
+    )
+    result: Expr = fold.TRUE
+    for test in tests:
+        assert isinstance(test, Scalar)
+        result = cx.op("and", "bool", result, test.expr)
+    return truth(result)
 
 
 @builtin("in", "∈")
@@ -367,9 +465,13 @@ def _in(cx: Context, args: tuple[Value, ...]) -> Value:
         low = BUILTINS["<="](cx, (where.start, x))
         high = BUILTINS["<="](cx, (x, where.stop))
         assert isinstance(low, Scalar) and isinstance(high, Scalar)
-        if where.step is not None or x.type.kind == "float":
-            cx.unsupported("`in` of a range with a step, or of a float")
-        return truth(cx.op("and", "bool", low.expr, high.expr))
+        if where.step is not None:
+            return _in_steps(cx, x, where)
+        inside = cx.op("and", "bool", low.expr, high.expr)
+        if x.type.kind == "float":
+            whole = equal(cx, BUILTINS["trunc"](cx, (x,)), x)
+            inside = cx.op("and", "bool", inside, whole.expr)
+        return truth(inside)
     if isinstance(where, CartesianRange) and isinstance(x, Cartesian):
         both = constant(True, BOOL)
         for coordinate, part in zip(x.items, where.ranges, strict=True):
@@ -448,14 +550,27 @@ def _isempty(cx: Context, args: tuple[Value, ...]) -> Value:
     return equal(cx, count, int64(0))
 
 
+def _lazy(value: Value) -> bool:
+    """Tell whether the items of a value are not known one by one at compile time."""
+    if isinstance(value, Range):
+        return not (value.start.is_const and value.stop.is_const and (value.step is None or value.step.is_const))
+    if isinstance(value, Array):
+        return value.static is None
+    return isinstance(value, (CartesianRange, LinearRange, Zipped))
+
+
 @builtin("zip")
 def _zip(cx: Context, args: tuple[Value, ...]) -> Value:
+    if any(_lazy(a) for a in args):
+        return Zipped(args)
     columns = [_items(cx, a, "zip") for a in args]
     return Tuple(tuple(Tuple(row) for row in zip(*columns, strict=False)))
 
 
 @builtin("enumerate")
 def _enumerate(cx: Context, args: tuple[Value, ...]) -> Value:
+    if _lazy(args[0]):
+        return Zipped((Range(int64(1), BUILTINS["length"](cx, args)), args[0]))  # type: ignore[arg-type]
     items = _items(cx, args[0], "enumerate")
     return Tuple(tuple(Tuple((int64(k + 1), v)) for k, v in enumerate(items)))
 
@@ -656,7 +771,7 @@ def _unit(name: str, unit: bool) -> None:
         if isinstance(x, Cartesian):
             return Cartesian(tuple(int64(int(unit)) for _ in x.items))
         ty: Any = getattr(x, "type", None)
-        if isinstance(x, TypeValue) and getattr(ty, "name", "") in ("SVector", "SMatrix"):
+        if isinstance(x, TypeValue) and getattr(ty, "name", "") in ("SVector", "SMatrix", "MVector", "MMatrix"):
             return _static_zero(cx, ty, unit)
         if isinstance(x, TypeValue) and hasattr(ty, "dims"):
             count = 1
@@ -667,12 +782,13 @@ def _unit(name: str, unit: bool) -> None:
 
 
 def _static_zero(cx: Context, ty: Any, unit: bool) -> Value:
-    rank = 1 if ty.name == "SVector" else 2
+    rank = 1 if ty.name.endswith("Vector") else 2
     dims, elem = ty.args[:rank], ty.args[rank]
     count = 1
     for d in dims:
         count *= d
-    return Static(tuple(dims), tuple(zero_like(cx, TypeValue(elem), "zero", unit) for _ in range(count)))
+    items = tuple(zero_like(cx, TypeValue(elem), "zero", unit) for _ in range(count))
+    return made(cx, tuple(dims), elem, items, ty.name.startswith("M"))
 
 
 for _name, _is_unit in (("zero", False), ("zeros", False), ("one", True), ("ones", True), ("oneunit", True)):

@@ -270,6 +270,8 @@ class Context:
         value = self.bindings[slot]
         if isinstance(value, Unstable):
             return
+        if isinstance(value, Union):
+            self.tagged.add(slot)
         settled = []
         for name, item in zip(self.holders(slot, value), leaves(value), strict=True):
             if item.expr != name:

@@ -9,6 +9,7 @@ from jlkern.engines.numba.lower.arrays import length, load_index
 from jlkern.engines.numba.lower.context import MAX_UNION, Bindings, Context, Scope, Slot, unstable
 from jlkern.engines.numba.lower.conversion import cast
 from jlkern.engines.numba.lower.core import lower, lower_block
+from jlkern.engines.numba.lower.registry import BUILTINS
 from jlkern.engines.numba.lower.scan import assigned, children, target_names
 from jlkern.engines.numba.lower.types import INT64
 from jlkern.engines.numba.lower.values import (
@@ -16,12 +17,14 @@ from jlkern.engines.numba.lower.values import (
     Array,
     Cartesian,
     CartesianRange,
+    LinearRange,
     Range,
     Scalar,
     Static,
     Tuple,
     Unstable,
     Value,
+    Zipped,
     int64,
     same_shape,
     type_of,
@@ -197,10 +200,37 @@ def _level(cx: Context, bindings: tuple[tuple[n.Node, n.Node], ...], body: n.Blo
     elif isinstance(over, Array):
         count = Range(int64(1), length(cx, over))
         _range_loop(cx, count, "k", nodes, lambda k: inside(lambda: load_index(cx, over, (k,))))
+    elif isinstance(over, (Zipped, LinearRange)):
+        count = Range(int64(1), count_of(cx, over))
+        _range_loop(cx, count, "k", nodes, lambda k: inside(lambda: item_at(cx, over, k)))
     elif isinstance(over, Scalar):
         inside(lambda: over)
     else:
         cx.unsupported(f"a loop over a {type_of(over)}", "loop over a range, a tuple or an array")
+
+
+def count_of(cx: Context, value: Value) -> Scalar:
+    """Return how many items a value has for a loop."""
+    parts = value.parts if isinstance(value, Zipped) else (value,)
+    counts = [BUILTINS["length"](cx, (part,)) for part in parts]
+    least = counts[0]
+    for count in counts[1:]:
+        least = BUILTINS["min"](cx, (least, count))
+    assert isinstance(least, Scalar)
+    return cx.hold(least)
+
+
+def item_at(cx: Context, value: Value, k: Scalar) -> Value:
+    """Return the item that a loop over a value has in round `k`."""
+    if isinstance(value, Zipped):
+        return Tuple(tuple(item_at(cx, part, k) for part in value.parts))
+    if isinstance(value, LinearRange):
+        return k
+    outer, cx.inbounds = cx.inbounds, True
+    try:
+        return load_index(cx, value, (k,))
+    finally:
+        cx.inbounds = outer
 
 
 def _continues(node: n.Node) -> bool:

@@ -192,6 +192,24 @@ def _assert(cx: Context, node: n.MacroCall) -> Value:
     return Nothing()
 
 
+@macro(".", "__dot__")
+def _dotted(cx: Context, node: n.MacroCall) -> Value:
+    return _lower(cx, _with_dots(node.args[0]))
+
+
+def _with_dots(node: n.Node) -> n.Node:
+    """Return an expression with a dot at every call and operator, as `@.` makes it."""
+    if isinstance(node, n.Call) and not node.kwargs:
+        return n.DotCall(node.func, tuple(_with_dots(a) for a in node.args), pos=node.pos)
+    if isinstance(node, n.DotCall):
+        return n.DotCall(node.func, tuple(_with_dots(a) for a in node.args), pos=node.pos)
+    if isinstance(node, n.Compare) and len(node.ops) == 1:
+        return n.DotCall(n.Name(node.ops[0]), tuple(_with_dots(a) for a in node.operands), pos=node.pos)
+    if isinstance(node, n.Assign) and node.op is None:
+        return n.Assign(node.target, _with_dots(node.value), None, True, pos=node.pos)
+    return node
+
+
 # --- atomics ---
 
 _NATIVE = {"+": "add", "-": "sub", "&": "and", "|": "or", "⊻": "xor", "xor": "xor", "min": "min", "max": "max"}

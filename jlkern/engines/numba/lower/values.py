@@ -101,10 +101,11 @@ class Cartesian(Value):
 
 @dataclass(frozen=True, slots=True)
 class Static(Value):
-    """An SVector, SMatrix or SArray: its elements in column-major order."""
+    """An SVector, SMatrix or SArray: its elements in column-major order; `adjoint` marks a vector's transpose."""
 
     dims: tuple[int, ...]
     items: tuple[Value, ...]
+    adjoint: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +168,13 @@ class CartesianRange(Value):
     """`CartesianIndices`: one range per dimension."""
 
     ranges: tuple[Range, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Zipped(Value):
+    """`zip` and `enumerate` of what has no length known at compile time."""
+
+    parts: tuple[Value, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +303,8 @@ def type_of(value: Value) -> Any:
         return OtherT("Irrational", value.name)
     if isinstance(value, CartesianRange):
         return OtherT("CartesianIndices", len(value.ranges))
+    if isinstance(value, Zipped):
+        return OtherT("Zip", tuple(type_of(v) for v in value.parts))
     if isinstance(value, LinearRange):
         return OtherT("LinearIndices", len(value.dims))
     if isinstance(value, Pair):
@@ -324,8 +334,8 @@ def leaves(value: Value) -> Iterator[Scalar]:
         yield value.stop
         if value.step is not None:
             yield value.step
-    elif isinstance(value, CartesianRange):
-        for item in value.ranges:
+    elif isinstance(value, (CartesianRange, Zipped)):
+        for item in value.ranges if isinstance(value, CartesianRange) else value.parts:
             yield from leaves(item)
     elif isinstance(value, Pair):
         yield from leaves(value.first)
@@ -357,6 +367,8 @@ def rebuild(value: Value, scalars: Iterator[Scalar]) -> Value:
         return Range(start, stop, None if value.step is None else next(scalars))
     if isinstance(value, CartesianRange):
         return CartesianRange(tuple(_range(rebuild(r, scalars)) for r in value.ranges))
+    if isinstance(value, Zipped):
+        return Zipped(tuple(rebuild(v, scalars) for v in value.parts))
     if isinstance(value, Pair):
         return Pair(rebuild(value.first, scalars), rebuild(value.second, scalars))
     if isinstance(value, Union):
