@@ -57,6 +57,7 @@ check: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/imports.py
 	$(BIN)/python benchmarks/dispatch.py
+	$(BIN)/python benchmarks/throughput.py
 
 clean:
 	rm -rf $(VENV) demo-output dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
