@@ -44,6 +44,7 @@ from jlkern.policy import Miss, frozen
 from jlkern.precompile import Precompiled, precompile
 from jlkern.signature import Array, Val, julia
 from jlkern.space import Config
+from jlkern.tuning.hooks import Hook, TrialHook, VerdictHook, on_trial, on_verdict
 
 if TYPE_CHECKING:
     from jlkern.explain import Explanation
@@ -66,6 +67,7 @@ __all__ = [
     "EngineError",
     "Explanation",
     "HomeError",
+    "Hook",
     "InexactError",
     "JlkernError",
     "Kernel",
@@ -81,12 +83,14 @@ __all__ = [
     "SourceError",
     "SourceSyntaxError",
     "Trial",
+    "TrialHook",
     "TunableError",
     "TuneResult",
     "TuningError",
     "TuningWarning",
     "UnsupportedError",
     "Val",
+    "VerdictHook",
     "WorkgroupError",
     "WrongThreadError",
     "__version__",
@@ -94,6 +98,8 @@ __all__ = [
     "frozen",
     "julia",
     "kernel",
+    "on_trial",
+    "on_verdict",
     "precompile",
     "synchronize",
 ]

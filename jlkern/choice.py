@@ -142,9 +142,29 @@ def without_tuning(case: Case, record: bool = True) -> Choice:
     if not frozen:
         return choice
     if record:
-        text = ", ".join(map(str, case.signature))
-        policy.record_miss(policy.Miss(decl.title, text, case.sizes, choice.config, choice.origin))
+        policy.record_miss(miss_of(case, choice))
     return Choice(choice.config, choice.origin, lasting=False)
+
+
+def miss_of(case: Case, choice: Choice) -> policy.Miss:
+    """Return what is recorded of a call that would have been tuned: names, types, shapes and sizes, never contents."""
+    decl = case.declaration
+    named = dict(zip(decl.names, case.args, strict=True))
+    wanted = set(decl.ndrange.names) | set(decl.key.names if decl.key else ())
+    numbers = {n: v.item() if isinstance(v, np.generic) else v for n, v in named.items() if n in wanted}
+    return policy.Miss(
+        decl.title,
+        ", ".join(map(str, case.signature)),
+        case.sizes,
+        choice.config,
+        choice.origin,
+        decl.reference,
+        decl.source.digest,
+        tuple(map(str, case.signature)),
+        tuple((n, v.shape) for n, v in named.items() if isinstance(v, np.ndarray)),
+        tuple((n, v) for n, v in numbers.items() if isinstance(v, (bool, int, float))),
+        case.given,
+    )
 
 
 def lookup(case: Case) -> Found | None:

@@ -76,16 +76,25 @@ def cache_clear(yes: bool) -> None:
 
 
 @main.command()
-@click.argument("target", metavar="MODULE[:KERNEL]")
+@click.argument("target", metavar="[MODULE[:KERNEL]]", required=False)
 @click.argument("signature", nargs=-1, metavar="[ARGUMENT]...")
-def tune(target: str, signature: tuple[str, ...]) -> None:
+@click.option("--from", "record", type=click.Path(exists=True, dir_okay=False), help="Work off what was recorded.")
+def tune(target: str | None, signature: tuple[str, ...], record: str | None) -> None:
     """Tune kernels of a module on synthetic arrays.
 
     Each ARGUMENT describes a parameter: `float32[1024,1024]` an array (`float32[1024,1024]F` in column-major order),
-    `float32` a scalar type, `3` or `0.5` a scalar value.
+    `float32` a scalar type, `3` or `0.5` a scalar value. With --from, what `jlkern.frozen(record=FILE)` or
+    JLKERN_RECORD=FILE noted is tuned instead.
     """
-    module_name, _, kernel_name = target.partition(":")
     sys.path.insert(0, "")
+    if record is not None:
+        if target is not None:
+            raise click.UsageError("--from says what to tune; leave MODULE out")
+        _tune_record(record)
+        return
+    if target is None:
+        raise click.UsageError("pass a MODULE, or --from FILE")
+    module_name, _, kernel_name = target.partition(":")
     try:
         module = importlib.import_module(module_name)
     except ImportError as problem:
@@ -102,6 +111,30 @@ def tune(target: str, signature: tuple[str, ...]) -> None:
             click.echo(str(made))
     except JlkernError as problem:
         raise click.ClickException(str(problem)) from problem
+
+
+def _tune_record(path: str) -> None:
+    """Tune each line of a record once; say what can not be tuned, and go on."""
+    from jlkern.policy import read_miss
+    from jlkern.precompile import tune_miss
+
+    with open(path, encoding="utf-8", errors="replace") as file:
+        lines = list(dict.fromkeys(line.strip() for line in file if line.strip()))
+    skipped = 0
+    for line in lines:
+        miss = read_miss(line)
+        try:
+            if miss is None:
+                raise click.ClickException("no record of a miss")
+            click.echo(str(tune_miss(miss)))
+        except (JlkernError, click.ClickException) as problem:
+            skipped += 1
+            what = f"{miss.reference}({miss.signature})" if miss is not None else repr(line[:60])
+            text = problem.message if isinstance(problem, click.ClickException) else str(problem)
+            click.echo(f"left out: {what}: {text}", err=True)
+    click.echo(f"tuned {len(lines) - skipped} of {len(lines)} recorded calls")
+    if skipped:
+        raise SystemExit(1)
 
 
 @main.command()

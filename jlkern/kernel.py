@@ -253,6 +253,7 @@ def make_kernel(
     qualname: str,
 ) -> Kernel[P]:
     """Return the kernel of a declaration, in a class of its own whose `__call__` can be written for it."""
+    declaration = replace(declaration, reference=f"{module}:{qualname}")
     own: type[Kernel[P]] = type("Kernel", (Kernel,), {"__module__": Kernel.__module__, "__doc__": Kernel.__doc__})
     self = own(declaration, recipe)
     self.__name__ = qualname.rpartition(".")[2]

@@ -117,6 +117,10 @@ def _bytes(value: Any) -> int:
     return size
 
 
+def _maybe_path(value: Any) -> Path | None:
+    return None if value is None else _path(value)
+
+
 def _maybe_bytes(value: Any) -> int | None:
     return None if str(value).strip().lower() in ("none", "auto") else _bytes(value)
 
@@ -143,6 +147,9 @@ class Knobs:
         "JLKERN_CHECK_BOUNDS", _flag, lambda: False, "Check every index, also where the source says `@inbounds`."
     )
     frozen = Knob("JLKERN_FROZEN", _flag, lambda: False, "Never tune on a call; use what is known, else the default.")
+    record = Knob(
+        "JLKERN_RECORD", _maybe_path, lambda: None, "The file where a frozen process notes what it would have tuned."
+    )
     julia_thread = Knob(
         "JLKERN_JULIA_THREAD", _choice("first", "dedicated"), lambda: "first", "Which thread owns Julia."
     )

@@ -33,6 +33,11 @@ class NDRange:
     _wanted: tuple[tuple[str, int], ...]
     _evaluate: Callable[[Mapping[str, Any]], Sizes]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters that the rule reads."""
+        return tuple(name for name, _ in self._wanted)
+
     def __call__(self, args: tuple[Any, ...], params: Params) -> Sizes:
         """Return the ndrange of a call. Raises `NDRangeError` when the rule does not give non-negative ints."""
         return self._evaluate({**params, **{name: args[i] for name, i in self._wanted}})

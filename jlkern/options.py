@@ -96,6 +96,7 @@ class Declaration:
     reaches: tuple[tuple[str, str], ...]
     julia_written: frozenset[str] = frozenset()
     doubtful: frozenset[str] = frozenset()
+    reference: str = ""  # module:name, of the kernel
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import time
 import types
@@ -18,10 +19,11 @@ from jlkern.explain import explain
 from jlkern.kernel import Kernel
 from jlkern.signature import Array, JuliaFunction, Signature, Val, scalar_dtype
 from jlkern.space import Config
-from jlkern.stored import uses
+from jlkern.stored import parse, uses
 
 if TYPE_CHECKING:
     from jlkern.ndrange import Sizes
+    from jlkern.policy import Miss
 
 Spec: TypeAlias = Sequence[Any]
 
@@ -100,7 +102,7 @@ def precompile(
     made = [arguments(kernel, spec) for spec in signatures]
     if tune:
         for spec in signatures:
-            _tune_apart(kernel, spec)
+            tune_apart(kernel, spec)
     return [_compile(kernel, args) for args in made]
 
 
@@ -175,7 +177,7 @@ def _compile(kernel: Kernel[...], args: tuple[Any, ...], ndrange: Sizes | None =
 # --- tuning apart ---------------------------------------------------------------------------------------------------
 
 
-def _tune_apart(kernel: Kernel[...], spec: Spec) -> None:
+def tune_apart(kernel: Kernel[...], spec: Spec, ndrange: Sizes | None = None) -> None:
     """Tune in a process of its own, which shares the memo; where there is no memo on disk, in this one."""
     import os
     import pickle
@@ -183,10 +185,10 @@ def _tune_apart(kernel: Kernel[...], spec: Spec) -> None:
 
     store = the_store()
     if store.path is None:
-        _tune_here(kernel, spec)
+        _tune_here(kernel, spec, ndrange)
         return
     try:
-        payload = pickle.dumps((kernel, tuple(spec)))
+        payload = pickle.dumps((kernel, tuple(spec), ndrange))
     except Exception as problem:
         raise OptionError(
             f"precompile: {kernel.__name__} cannot be sent to a worker process ({problem}); put it, and the functions "
@@ -209,13 +211,13 @@ def _tune_apart(kernel: Kernel[...], spec: Spec) -> None:
 
 
 def _worker() -> None:
-    """Tune what comes in on stdin: the other side of `_tune_apart`."""
+    """Tune what comes in on stdin: the other side of `tune_apart`."""
     import pickle
 
     out = sys.stdout.buffer
     try:
-        kernel, spec = pickle.loads(sys.stdin.buffer.read())
-        _tune_here(kernel, spec)
+        kernel, spec, ndrange = pickle.loads(sys.stdin.buffer.read())
+        _tune_here(kernel, spec, ndrange)
     except Exception as problem:
         out.write(b"jlkern: failed\n" + pickle.dumps(_portable(problem)))
     else:
@@ -234,12 +236,12 @@ def _portable(problem: Exception) -> Exception:
     return problem
 
 
-def _tune_here(kernel: Kernel[...], spec: Spec) -> None:
+def _tune_here(kernel: Kernel[...], spec: Spec, ndrange: Sizes | None = None) -> None:
     args = arguments(kernel, spec, fill=True)
     runtime = kernel._runtime
     engine, signature = runtime.validate(args)
     config = runtime.declaration.space.default()
-    _, sizes = runtime.declaration.sizes(args, None)
+    _, sizes = runtime.declaration.sizes(args, ndrange)
     if 0 in sizes:
         raise OptionError(f"precompile: {kernel.__name__}: the ndrange {sizes} holds a 0, so there is nothing to tune")
     checked = replace(runtime.declaration.request(signature, config, len(sizes)), check_bounds=True)
@@ -255,7 +257,40 @@ def _tune_here(kernel: Kernel[...], spec: Spec) -> None:
                 f"precompile: {kernel.__name__} leaves its arrays on synthetic arguments ({problem}); pass make_args=, "
                 "a function that returns real arguments"
             ) from problem
-    kernel.tune(*args)
+    kernel.tune(*args, ndrange=ndrange)
+
+
+def tune_miss(miss: Miss) -> Precompiled:
+    """Tune what a frozen process recorded, in a process of its own.
+
+    Raises
+    ------
+    OptionError
+        The kernel is not there any more, has another source, or takes arguments that a record can not describe.
+    """
+    module_name, _, name = miss.reference.partition(":")
+    if module_name == "__main__":
+        raise OptionError(f"{name} is a script's kernel; put it into a module")
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as problem:
+        raise OptionError(f"cannot import {module_name}: {problem}") from problem
+    kernels = [k for k in vars(module).values() if isinstance(k, Kernel)]
+    found = [k for k in kernels if k._runtime.declaration.source.digest == miss.digest]
+    if not found:
+        raise OptionError(f"{module_name} holds no kernel {name} with the source that was recorded")
+    kernel = next((k for k in found if k.__qualname__ == name), found[0])
+    values, shapes = dict(miss.values), dict(miss.shapes)
+    if len(miss.types) != len(kernel._names):
+        raise OptionError(f"{name} takes ({', '.join(kernel._names)}), the record is of ({miss.signature})")
+    spec = []
+    for parameter, text in zip(kernel._names, miss.types, strict=True):
+        item = parse(text, shapes.get(parameter))
+        if item is None:
+            raise OptionError(f"{name}: an argument {text} can not be made from a record; tune it with make_args=")
+        spec.append(item(values[parameter]) if isinstance(item, type) and parameter in values else item)
+    tune_apart(kernel, tuple(spec), miss.given)
+    return _compile(kernel, arguments(kernel, tuple(spec)), miss.given)
 
 
 def _module(module: types.ModuleType, signatures: Sequence[Spec], tune: bool) -> list[Precompiled]:

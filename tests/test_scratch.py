@@ -131,7 +131,7 @@ def test_span_encloses_exactly_the_elements(data):
 
 def test_memory_is_bounded():
     y = np.zeros(1000)
-    with pytest.raises(ScratchTooLarge, match=r"copies of y, the limit is 10000"):
+    with pytest.raises(ScratchTooLarge, match=r"copies of y, JLKERN_SCRATCH_LIMIT is 10000"):
         make_scratch(["y"], [y], ["y"], 10_000)
     assert make_scratch(["y"], [y], ["y"], 30_000).bytes >= 16_000
 

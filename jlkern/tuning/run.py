@@ -22,7 +22,7 @@ from jlkern.knobs import knobs
 from jlkern.memo.lookup import usable
 from jlkern.memo.store import Lease, Winner
 from jlkern.space import Config
-from jlkern.tuning import bench
+from jlkern.tuning import bench, hooks
 from jlkern.tuning.progress import Progress
 from jlkern.tuning.scratch import ScratchTooLarge, make_scratch
 from jlkern.tuning.search import Search, check_strategy
@@ -69,6 +69,8 @@ def tune(task: TuneTask) -> TuneResult:
     with lease_or_result as lease:
         result = _Run(task, default, lease).run()
     log.event(_log, logging.INFO, "tuned", kernel=task.name, best=result.best, trials=len(result.trials))
+    if result.trials:
+        hooks.tell_verdict(task.name, result)
     return result
 
 

@@ -15,7 +15,7 @@ from jlkern import log
 from jlkern.errors import CompileError, SourceError, TuningError, UnsupportedError, WorkgroupError
 from jlkern.memo.store import Lease, TrialRecord
 from jlkern.space import Config
-from jlkern.tuning import bench
+from jlkern.tuning import bench, hooks
 from jlkern.tuning.lock import measuring
 from jlkern.tuning.scratch import Scratch, ScratchTooLarge
 from jlkern.tuning.task import Status, Trial, TuneTask
@@ -148,6 +148,7 @@ class Lab:
             log.event(
                 _log, logging.INFO, "trial", kernel=self.task.name, config=config, status=trial.status, text=trial
             )
+        hooks.tell_trial(self.task.name, trial, len(self.trials))
         return trial
 
     def _attempt(self, config: Config, settle: bool) -> Trial:
