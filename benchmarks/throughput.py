@@ -1,8 +1,8 @@
-"""How fast tuned kernels are: six KernelAbstractions strings against Numba written by hand, NumPy, and each other's layouts.
+"""How fast tuned kernels are: six KernelAbstractions strings against Numba written by hand and NumPy.
 
     python benchmarks/throughput.py [--rounds 30] [--only matmul,sum] [--order C]
 
-Every contender's result is checked first. Then all contenders of a problem are measured in turn, round by round, and the
+Every contender is checked first. Then all contenders of a problem are measured in turn, round by round, and the
 medians are printed with their ratio to hand-written Numba (`parallel=True, fastmath=True`; lower is better).
 """
 
@@ -366,7 +366,7 @@ def main() -> None:
     names = [n for n in options.only.split(",") if n] or list(PROBLEMS)
     ratios = []
     print(
-        f"{numba.get_num_threads()} threads, arrays in {options.order} order; medians of {options.rounds} rounds in turn"
+        f"{numba.get_num_threads()} threads, {options.order} order; medians of {options.rounds} rounds in turn"
     )
     print(f"{'':12}{'contender':18}{'ms':>10}{'x Numba by hand':>18}")
     for name in names:
