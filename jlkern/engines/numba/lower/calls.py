@@ -105,6 +105,8 @@ def call(cx: Context, func: Value, args: tuple[Value, ...], kwargs: dict[str, Va
     if isinstance(func, Function):
         if func.name == "^" and len(args) == 2:
             return power(cx, args[0], args[1], False)
+        if not args and func.name not in _NEEDS_NOTHING:
+            no_method(cx, func.name, args)
         if len(args) == 1 and func.name in CURRIED and not isinstance(args[0], (Tuple, TypeValue)):
             fixed = args[0]
             key = (func.name, type_of(fixed), cx.key())
@@ -134,6 +136,7 @@ def _less_tuples(cx: Context, a: Value, b: Value) -> Value:
     return result
 
 
+_NEEDS_NOTHING = frozenset({"tuple", "eps", "floatmax", "floatmin", "error", "throw", "merge", "zeros", "ones"})
 CURRIED = frozenset({"==", "!=", "<", "<=", ">", ">=", "≤", "≥", "≠", "isequal", "in", "∈", "∉"})
 """Functions that Julia fixes the second argument of when they are called with one."""
 

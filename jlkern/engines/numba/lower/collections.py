@@ -14,7 +14,7 @@ from jlkern.engines.numba.lower.conversion import cast, convert, number, zero_li
 from jlkern.engines.numba.lower.mathematics import unary
 from jlkern.engines.numba.lower.registry import BUILTINS, arity, builtin, no_method
 from jlkern.engines.numba.lower.simt import Expr
-from jlkern.engines.numba.lower.types import BOOL, INT64, ComplexT, JType, Prim, match, promote
+from jlkern.engines.numba.lower.types import BOOL, INT64, Abstract, ComplexT, JType, Prim, match, promote
 from jlkern.engines.numba.lower.values import (
     Array,
     Cartesian,
@@ -467,11 +467,11 @@ def _in(cx: Context, args: tuple[Value, ...]) -> Value:
         assert isinstance(low, Scalar) and isinstance(high, Scalar)
         if where.step is not None:
             return _in_steps(cx, x, where)
-        inside = cx.op("and", "bool", low.expr, high.expr)
+        between = cx.op("and", "bool", low.expr, high.expr)
         if x.type.kind == "float":
             whole = equal(cx, BUILTINS["trunc"](cx, (x,)), x)
-            inside = cx.op("and", "bool", inside, whole.expr)
-        return truth(inside)
+            between = cx.op("and", "bool", between, whole.expr)
+        return truth(between)
     if isinstance(where, CartesianRange) and isinstance(x, Cartesian):
         both = constant(True, BOOL)
         for coordinate, part in zip(x.items, where.ranges, strict=True):
@@ -764,6 +764,8 @@ def _promote(cx: Context, args: tuple[Value, ...]) -> Value:
 def _unit(name: str, unit: bool) -> None:
     @builtin(name)
     def function(cx: Context, args: tuple[Value, ...]) -> Value:
+        if name in ("zeros", "ones") and len(args) != 1:
+            cx.unsupported(f"`{name}` makes an array", "kernels do not allocate; use `@private T (n,)` or a static array")
         arity(cx, name, args, 1)
         x = args[0]
         if isinstance(x, Static) and not unit:
@@ -771,6 +773,8 @@ def _unit(name: str, unit: bool) -> None:
         if isinstance(x, Cartesian):
             return Cartesian(tuple(int64(int(unit)) for _ in x.items))
         ty: Any = getattr(x, "type", None)
+        if name in ("zeros", "ones") and not hasattr(ty, "dims") and not isinstance(ty, Abstract):
+            cx.unsupported(f"`{name}` makes an array", "kernels do not allocate; use `@private T (n,)` or a static array")
         if isinstance(x, TypeValue) and getattr(ty, "name", "") in ("SVector", "SMatrix", "MVector", "MMatrix"):
             return _static_zero(cx, ty, unit)
         if isinstance(x, TypeValue) and hasattr(ty, "dims"):

@@ -165,6 +165,8 @@ def _macro(cx: Context, node: n.MacroCall) -> Value:
     handler = MACROS.get(node.name)
     if handler is None:
         cx.unsupported(f"the macro `@{node.name}`")
+    if not node.args and node.name not in ("index", "groupsize", "ndrange", "synchronize", "print"):
+        cx.unsupported(f"`@{node.name}` without arguments")
     return handler(cx, node)
 
 

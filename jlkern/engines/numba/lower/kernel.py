@@ -34,7 +34,7 @@ from jlkern.engines.numba.lower.values import (
     from_canonical,
     type_of,
 )
-from jlkern.errors import CompileError
+from jlkern.errors import CompileError, JlkernError
 from jlkern.signature import ArgType, ArrayArg, FunctionArg, ScalarArg, Signature, TupleArg, TypeArg, ValArg
 from jlkern.source import KernelSource
 from jlkern.syntax import nodes as n
@@ -73,9 +73,30 @@ def lower_kernel(
     UnsupportedError: the source uses a construct that this engine does not have, with its line.
     CompileError: the arguments do not fit the kernel's declared types.
     """
+    cx = Context(source, _globals(source, params), workgroup, params, check_bounds, written)
+    try:
+        return _lowered(cx, signature)
+    except (
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
+        if isinstance(error, JlkernError):
+            raise
+        raise CompileError(
+            f"{source.origin.where(cx.line)}: the numba engine stumbles here ({type(error).__name__}: {error}); "
+            "please report this kernel"
+        ) from error
+
+
+def _lowered(cx: Context, signature: Signature) -> simt.Kernel:
+    source, workgroup = cx.source, cx.workgroup
     definition = source.kernel
     function = definition.function
-    cx = Context(source, _globals(source, params), workgroup, params, check_bounds, written)
     cx.inbounds = definition.inbounds
     cx.line = function.pos.line
     body = function.body.body
@@ -89,7 +110,8 @@ def lower_kernel(
     made = _bind_params(cx, source, signature)
     for name in returned_names():
         cx.scope.declare(name)
-    own = {p.name for p in source.parameters if p.name is not None}
+    _bind_keywords(cx, function)
+    own = {p.name for p in (*source.parameters, *function.kwparams) if p.name is not None}
     for name in assigned(n.Block(body), deep=False):
         if name not in own and name not in cx.scope.names:
             cx.scope.declare(name)
@@ -183,6 +205,17 @@ def _bind_params(
         if param.name is not None:
             cx.bindings[cx.scope.declare(param.name)] = value
     return tuple(made)
+
+
+def _bind_keywords(cx: Context, function: n.FunctionDef) -> None:
+    """Bind keyword parameters to their defaults: a launch cannot pass others."""
+    for param in function.kwparams:
+        cx.at(param)
+        if param.default is None:
+            cx.unsupported(f"the keyword parameter `{param.name}` without a default", "a launch cannot pass it")
+        if param.name is not None:
+            value = lower(cx, param.default)
+            cx.assign(cx.scope.declare(param.name), value)
 
 
 def _val(cx: Context, param: n.Param, tunable: str | None) -> Value:

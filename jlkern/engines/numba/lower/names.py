@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+
 from jlkern.engines.numba.lower.context import Context, Scope
 from jlkern.engines.numba.lower.core import handles, lower
 from jlkern.engines.numba.lower.methods import named_type, parents_of
@@ -26,6 +28,16 @@ MODULES = frozenset({"Base", "Core", "KernelAbstractions", "KA", "Atomix", "Stat
                      "UnsafeAtomics", "FastMath", "Iterators", "SpecialFunctions"})  # fmt: skip
 
 
+_ALLOCATES = "kernels do not allocate; use a tuple, an SVector, or `@private T (n,)`"
+_REMEDIES = {
+    **dict.fromkeys(("similar", "copy", "deepcopy", "collect", "fill", "vcat", "hcat", "cat", "reshape", "Vector",
+                     "Array", "push!", "append!", "Dict", "Set", "sort", "sort!", "filter", "vec", "repeat"), _ALLOCATES),
+    **dict.fromkeys(("println", "print", "show", "display", "printstyled", "@printf"), "print outside of the kernel"),
+    **dict.fromkeys(("rand", "randn", "shuffle"), "pass random numbers as an array, or compute them by a formula"),
+    **dict.fromkeys(("Int128", "UInt128", "BigInt", "BigFloat", "big"), "use the types up to 64 bits"),
+    **dict.fromkeys(("Rational", "rationalize"), "use floats"),
+    **dict.fromkeys(("eval", "Meta", "invokelatest"), "write the code that it makes"),
+}  # fmt: skip
 CONSTANTS: dict[str, Value] = {
     "π": Irrational("π", 3.141592653589793), "pi": Irrational("π", 3.141592653589793),
     "ℯ": Irrational("ℯ", 2.718281828459045),
@@ -94,4 +106,9 @@ def lookup_global(cx: Context, name: str) -> Value:
         return Namespace(name)
     if name in ("end", "begin"):
         cx.unsupported(f"`{name}` outside of an index")
-    cx.unsupported(f"`{name}` is not defined", "define it in the source, or make it a parameter or a tunable")
+    if name in _REMEDIES:
+        cx.unsupported(f"`{name}`", _REMEDIES[name])
+    known = [k for k in (*cx.globals, *BUILTINS, *CONSTANTS) if not k.startswith("%")]
+    close = difflib.get_close_matches(name, known, 1, 0.75) if len(name) > 2 else []
+    remedy = f"did you mean `{close[0]}`?" if close else "define it in the source, or make it a parameter or a tunable"
+    cx.unsupported(f"`{name}` is not defined", remedy)
