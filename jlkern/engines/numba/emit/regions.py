@@ -184,8 +184,8 @@ def per_item(expr: Expr, uniform: set[str]) -> bool:
     return not variables(expr) <= uniform or any(s.kind in ("local", "global") for s in specials(expr))
 
 
-def uniform_variables(stmts: tuple[Stmt, ...]) -> set[str]:
-    """Return the variables that have the same value in all work-items whenever they are set."""
+def uniform_variables(stmts: tuple[Stmt, ...], never: frozenset[str] = frozenset()) -> set[str]:
+    """Return the variables that have the same value in all work-items whenever they are set; `never` names exceptions."""
     definitions: list[tuple[Var, Stmt, bool]] = []
 
     def collect(block: tuple[Stmt, ...], top: bool, in_group_loop: bool) -> None:
@@ -200,7 +200,7 @@ def uniform_variables(stmts: tuple[Stmt, ...]) -> set[str]:
 
     collect(stmts, True, False)
     rounds = {s.var.name for s in walk(stmts) if isinstance(s, For) and in_step(s)}
-    uniform = {var.name for var, _, _ in definitions} | rounds
+    uniform = ({var.name for var, _, _ in definitions} | rounds) - never
     changed = True
     while changed:
         changed = False
@@ -215,7 +215,7 @@ def uniform_variables(stmts: tuple[Stmt, ...]) -> set[str]:
 
 def plan(stmts: tuple[Stmt, ...], undefined: tuple[Var, ...]) -> Plan:
     """Split a kernel's body at its barriers and decide how each variable lives."""
-    uniform = uniform_variables(stmts) - {v.name for v in undefined}
+    uniform = uniform_variables(stmts, frozenset(v.name for v in undefined))
     regions: list[Region] = []
 
     def region(path: tuple[int, ...]) -> Region:
