@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jlkern.engines.base import Engine
     from jlkern.memo.key import MemoKey
     from jlkern.memo.lookup import Found
-    from jlkern.memo.store import Store
+    from jlkern.memo.store import Store, Winner
     from jlkern.tuning.task import TuneResult, TuneSettings, TuneTask
 
 WHOLE = 10_000
@@ -31,7 +31,7 @@ SHAPES_BEFORE_WARNING = 8
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A configuration and where it comes from: "memo", "tuned", "nearest", "default", "call" or "untuned"."""
+    """A configuration and its origin: "memo", "package", "tuned", "nearest", "default", "call" or "untuned"."""
 
     config: Config
     origin: str
@@ -110,7 +110,7 @@ def choose(case: Case) -> Choice:
     tuning = not policy.is_frozen() and decl.options.first_call == "tune"
     found = lookup(case)
     if found is not None and not (tuning and has_grown(case, found)):
-        return Choice(found.config, "memo")
+        return Choice(found.config, origin_of(found))
     if not tuning:
         return without_tuning(case)
     with compiled.locks.hold(("tune", case.key.id)) as first:
@@ -119,7 +119,7 @@ def choose(case: Case) -> Choice:
             return Choice(decl.space.default(), "default", lasting=False)
         found = lookup(case)
         if found is not None and not has_grown(case, found):
-            return Choice(found.config, "memo")
+            return Choice(found.config, origin_of(found))
         result = run_tuning(case, decl.settings)
     if result.interrupted:
         raise KeyboardInterrupt
@@ -137,7 +137,7 @@ def without_tuning(case: Case, record: bool = True) -> Choice:
     near = None
     if frozen or decl.options.first_call == "nearest":
         # what another kind of machine found for these shapes is nearer than what this one found for others
-        near = memo.lookup(case.store, case.key, decl.space) or memo.nearest(case.store, case.key, decl.space)
+        near = memo.lookup(case.store, case.key, decl.space, shipped(case)) or nearest(case)
     choice = Choice(near.config, "nearest") if near is not None else Choice(decl.space.default(), "default")
     if not frozen:
         return choice
@@ -171,8 +171,34 @@ def lookup(case: Case) -> Found | None:
     """Return what is remembered for a call on this machine or one of its class."""
     from jlkern.memo import lookup as memo
 
-    found = memo.lookup(case.store, case.key, case.declaration.space)
+    found = memo.lookup(case.store, case.key, case.declaration.space, shipped(case))
     return None if found is None or found.winner.rank == "other" else found
+
+
+def nearest(case: Case) -> Found | None:
+    """Return what is remembered or shipped for the nearest shapes."""
+    from jlkern.memo import bundle
+    from jlkern.memo import lookup as memo
+
+    family = bundle.shipped_family(module_of(case.declaration), case.key)
+    return memo.nearest(case.store, case.key, case.declaration.space, family)
+
+
+def shipped(case: Case) -> list[Winner]:
+    """Return what packages ship for a call."""
+    from jlkern.memo import bundle
+
+    return bundle.shipped(module_of(case.declaration), case.key)
+
+
+def module_of(declaration: Declaration) -> str:
+    """Return the name of the module that a kernel belongs to."""
+    return declaration.reference.partition(":")[0]
+
+
+def origin_of(found: Found) -> str:
+    """Return the origin of a choice that was looked up."""
+    return "memo" if found.origin == "user" else found.origin
 
 
 def has_grown(case: Case, found: Found) -> bool:

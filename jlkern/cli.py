@@ -113,6 +113,61 @@ def tune(target: str | None, signature: tuple[str, ...], record: str | None) -> 
         raise click.ClickException(str(problem)) from problem
 
 
+@main.command("export")
+@click.argument("modules", nargs=-1, metavar="[MODULE]...")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="The file; default: beside the only MODULE.")
+@click.option("--all", "everything", is_flag=True, help="Everything that is remembered; needs --output.")
+def export_(modules: tuple[str, ...], output: str | None, everything: bool) -> None:
+    """Write what is remembered for the kernels of modules to a file that a package can ship."""
+    from pathlib import Path
+
+    from jlkern.memo import bundle
+    from jlkern.memo.store import open_store
+
+    if everything == bool(modules):
+        raise click.UsageError("pass the modules whose kernels are meant, or --all")
+    if output is None and len(modules) != 1:
+        raise click.UsageError("pass --output FILE; only a single module has a place of its own")
+    sources: set[str] = set()
+    path = Path(output) if output is not None else Path()
+    sys.path.insert(0, "")
+    for name in modules:
+        try:
+            module = importlib.import_module(name)
+        except ImportError as problem:
+            raise click.ClickException(f"cannot import {name}: {problem}") from problem
+        kernels = [k for k in vars(module).values() if isinstance(k, Kernel)]
+        sources.update(k._runtime.declaration.source.digest for k in kernels)
+        if output is None:
+            path = bundle.bundle_paths(name)[0]
+    records = bundle.export(open_store(), None if everything else sources)
+    if not records:
+        raise click.ClickException("nothing is remembered of these kernels; tune them first")
+    try:
+        path.write_text(bundle.write_bundle(records), encoding="utf-8")
+    except OSError as problem:
+        raise click.ClickException(f"cannot write {path}: {problem}") from problem
+    click.echo(f"{len(records)} records in {path}")
+
+
+@main.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.option("--replace", "override", is_flag=True, help="Also where this machine has a result of its own.")
+def import_(file: str, override: bool) -> None:
+    """Take the records of a file into the memo of this user."""
+    from pathlib import Path
+
+    from jlkern.memo import bundle
+    from jlkern.memo.store import open_store
+
+    try:
+        records = bundle.read_bundle(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise click.ClickException(f"cannot read {file}: {problem}") from problem
+    taken = bundle.take_in(open_store(), records, override)
+    click.echo(f"{taken} of {len(records)} records taken in, {len(records) - taken} known")
+
+
 def _tune_record(path: str) -> None:
     """Tune each line of a record once; say what can not be tuned, and go on."""
     from jlkern.policy import read_miss

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jlkern import policy
-from jlkern.choice import has_grown, lookup, without_tuning
+from jlkern.choice import has_grown, lookup, origin_of, without_tuning
 from jlkern.ndrange import Sizes
 from jlkern.signature import ArrayArg, ScalarArg, Signature
 from jlkern.space import Config
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 class Explanation:
     """Why a call does what it does; `str()` of it is for people.
 
-    `config` is what the next call would run, None when it would tune first; `origin` is "memo", "nearest", "default",
-    "untuned" (the kernel declares no tunables) or "unknown" (the next call tunes). `margin` is the default's time
-    over the configuration's, None where not measured. `trials` are those journaled for exactly this call on exactly
-    this machine.
+    `config` is what the next call would run, None when it would tune first; `origin` is "memo", "package", "nearest",
+    "default", "untuned" (the kernel declares no tunables) or "unknown" (the next call tunes). `margin` is the default's
+    time over the configuration's, None where not measured. `trials` are those journaled for exactly this call on
+    exactly this machine.
     """
 
     kernel: str
@@ -63,7 +63,7 @@ def explain(runtime: Runtime, args: tuple[Any, ...], given: Any) -> Explanation:
         trials = tuple(case.store.trials(case.key))
         found = lookup(case)
         if found is not None:
-            config, origin, winner = found.config, "memo", found.winner
+            config, origin, winner = found.config, origin_of(found), found.winner
             grown = has_grown(case, found)
         elif policy.is_frozen() or decl.options.first_call != "tune":
             choice = without_tuning(case, record=False)
@@ -106,6 +106,8 @@ def _notes(runtime: Runtime, signature: Signature, sizes: Sizes, winner: Winner 
     if grown:
         notes.append("a tunable has new values: the next call tries them first")
     if winner is not None:
+        if winner.bundle:
+            notes.append(f"shipped in {winner.bundle}; k.tune(...) measures here")
         if winner.rank != "exact":
             where = (
                 "another machine or versions of the same class" if winner.rank == "class" else "another kind of machine"

@@ -86,6 +86,7 @@ def result_text(result: TuneResult) -> str:
 
 _ORIGINS = {
     "memo": "remembered from a tuning",
+    "package": "shipped with a package",
     "nearest": "the one remembered for the nearest shapes",
     "default": "the default, not tuned",
     "untuned": "the kernel declares no tunables",

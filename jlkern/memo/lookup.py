@@ -45,13 +45,16 @@ def lookup(store: Store, key: MemoKey, space: Space, shipped: Iterable[Winner] =
     return None
 
 
-def nearest(store: Store, key: MemoKey, space: Space) -> Found | None:
-    """Return the configuration remembered for the nearest shapes of the same kernel and types, or None."""
-    best: tuple[float, int, float] | None = None
+def nearest(store: Store, key: MemoKey, space: Space, shipped: Iterable[Winner] = ()) -> Found | None:
+    """Return the configuration remembered for the nearest shapes of the same kernel and types, or None.
+
+    Of equally near ones the user's own comes before one that a package ships.
+    """
+    best: tuple[float, int, bool, float] | None = None
     found: Found | None = None
-    for winner in usable(store.family(key), space):
+    for winner in [*usable(store.family(key), space), *usable(shipped, space)]:
         apart = distance(key.shapes, winner.shapes)
-        order = (apart, RANKS.index(winner.rank), -winner.created)
+        order = (apart, RANKS.index(winner.rank), bool(winner.bundle), -winner.created)
         if apart <= FAR and not math.isinf(apart) and (best is None or order < best):
             best, found = order, Found(winner.config, "nearest", winner)
     return found

@@ -54,6 +54,7 @@ class Winner:
     created: float = 0.0
     rank: Rank = "exact"
     shapes: tuple[tuple[str, Value], ...] = ()
+    bundle: str = ""  # the file of a package that ships it; "" for the user's own
 
     @property
     def speedup(self) -> float | None:
@@ -208,7 +209,7 @@ class Store:
         """Yield every winner with its key, for listings and exports."""
         sql = "SELECT exact, same_class, key, config, details, created FROM winners ORDER BY created, id"
         for row in self._rows(sql):
-            key = _parse_key(row[2])
+            key = parse_key(row[2])
             if key is not None:
                 yield from ((key, winner) for winner in _ranked(key, [row]))
 
@@ -253,7 +254,8 @@ def _key_text(key: MemoKey) -> str:
     return dumps({"family": key.family_text, **parts})
 
 
-def _parse_key(text: object) -> MemoKey | None:
+def parse_key(text: object) -> MemoKey | None:
+    """Read a key's text, or return None when it is anything else."""
     from jlkern.engines.base import Environment
 
     data = parse_json(text)
@@ -284,13 +286,16 @@ def _ranked(key: MemoKey, rows: list[Any]) -> list[Winner]:
     found = []
     for exact, same_class, key_text, config, details, created in rows:
         rank: Rank = "exact" if exact == key.exact else "class" if same_class == key.same_class else "other"
-        winner = _winner(rank, key_text, config, details, created)
+        winner = parse_winner(rank, key_text, config, details, created)
         if winner is not None:
             found.append(winner)
     return sorted(found, key=lambda w: (RANKS.index(w.rank), -w.created))
 
 
-def _winner(rank: Rank, key_text: object, config_json: object, details_json: object, created: object) -> Winner | None:
+def parse_winner(
+    rank: Rank, key_text: object, config_json: object, details_json: object, created: object
+) -> Winner | None:
+    """Check the parts of a remembered winner and return it, or None."""
     config, details, key = parse_config(config_json), parse_json(details_json), parse_json(key_text)
     if config is None or not isinstance(details, dict) or not isinstance(key, dict):
         return None
