@@ -248,10 +248,10 @@ kernel(
             @synchronize
         end
         if l == 1
-            y[@index(Group)] = s[1]
+            y[(i - 1) ÷ N + 1] = s[1]
         end
     end
-    """.replace("y[@index(Group)]", "y[(i - 1) ÷ N + 1]"),
+    """,
     [zeros(3), V],
     (24,),
     (8,),
@@ -417,7 +417,7 @@ kernel(
 kernel(
     "typed_kernel",
     """
-    @kernel inbounds = true function k!(y::AbstractVector{T}, A::AbstractMatrix{S}, n::Integer) where {T, S <: AbstractFloat}
+    @kernel inbounds = true function k!(y::AbstractVector{T}, A::AbstractMatrix{S}, n::Integer) where {T, S <: Real}
         i = @index(Global)
         s = zero(promote_type(T, S))
         for j in 1:n

@@ -1,7 +1,7 @@
 """Random programs of the supported language: typed kernels that a real Julia and an engine must agree on.
 
-`program(seed)` is the same text for the same seed. What throws is kept out by construction (divisors are positive, floats
-become integers only after `clamp`), so that every program has a value for every work-item.
+`program(seed)` is the same text for the same seed. Most of what throws is kept out by construction: divisors are
+positive, floats become integers only after `clamp`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,19 @@ FLOATS = ("Float32", "Float64")
 INT, REAL, BOOL = "int", "real", "bool"
 
 
+PRELUDE = """\
+using KernelAbstractions, StaticArrays
+struct Both{T}
+    a::T
+    b::Int64
+end
+nan_to_zero(x) = isnan(x) ? zero(x) : x
+maybe(x) = x > 3 ? x : nothing
+count_rest(x, rest...) = x + length(rest)
+keyed(x, y = x; k = y) = x - k * 2
+"""
+
+
 @dataclass
 class _Writer:
     """The program written so far, and what may be used in the place reached."""
@@ -33,8 +46,8 @@ class _Writer:
     loops: int = 0
     budget: int = 60
     counter: int = 0
-    arrays: bool = False
-    memory: str = ""
+    fields: dict[str, dict[str, str]] = field(default_factory=dict)
+    memories: set[str] = field(default_factory=set)
 
     def fresh(self, start: str = "v") -> str:
         self.counter += 1
@@ -112,6 +125,11 @@ def _call(w: _Writer, kind: str, depth: int) -> str:
     if tuples and w.chance(0.4):
         name, at = w.rng.choice(tuples)
         return f"{name}[{at}]"
+    fields = [f"{name}.{part}" for name, parts in w.fields.items() for part, k in parts.items() if k == kind]
+    if fields and w.chance(0.5):
+        return w.rng.choice(fields)
+    if w.memories and kind == REAL and w.chance(0.6):
+        return f"{w.rng.choice(sorted(w.memories))}[mod1({expression(w, INT, depth - 1)} % Int, 3)]"
     if w.in_kernel and w.chance(0.3):
         if kind == INT:
             return f"u[mod1({expression(w, INT, depth - 1)} % Int64, {ITEMS})]"
@@ -127,7 +145,8 @@ def _bool(w: _Writer, depth: int) -> str:
     pick = rng.randrange(7)
     if pick < 3:
         kind = rng.choice((INT, REAL))
-        return f"({expression(w, kind, depth)} {rng.choice(('<', '<=', '>', '>=', '==', '!=', '≤', '≠'))} {expression(w, kind, depth)})"
+        op = rng.choice(("<", "<=", ">", ">=", "==", "!=", "≤", "≠"))
+        return f"({expression(w, kind, depth)} {op} {expression(w, kind, depth)})"
     if pick == 3:
         return f"({expression(w, BOOL, depth)} {rng.choice(('&&', '||', '&', '|'))} {expression(w, BOOL, depth)})"
     if pick == 4:
@@ -147,7 +166,13 @@ def _bool(w: _Writer, depth: int) -> str:
 def _int(w: _Writer, depth: int) -> str:
     rng = w.rng
     a = expression(w, INT, depth)
-    pick = rng.randrange(12)
+    pick = rng.randrange(14)
+    if pick == 12:
+        return f"something(maybe({a}), {expression(w, INT, depth)})"
+    if pick == 13:
+        parts = ", ".join(expression(w, INT, depth) for _ in range(rng.randrange(0, 3)))
+        options = rng.choice(("", "; k = 2", f", 3; k = {_literal(w, INT)}"))
+        return f"(count_rest({a}{', ' if parts else ''}{parts}) + keyed({a}{options}))"
     if pick < 4:
         return f"({a} {rng.choice(('+', '-', '*', '&', '|', '⊻'))} {expression(w, INT, depth)})"
     if pick == 4:
@@ -181,7 +206,12 @@ def _finite(w: _Writer, depth: int) -> str:
 def _real(w: _Writer, depth: int) -> str:
     rng = w.rng
     a = expression(w, REAL, depth)
-    pick = rng.randrange(10)
+    pick = rng.randrange(12)
+    if pick == 10:
+        part = rng.choice(("real", "imag", "abs2"))
+        return f"{part}(complex({a}, {expression(w, REAL, depth)}) * {expression(w, REAL, depth)})"
+    if pick == 11:
+        return f"sum(({a}, {expression(w, REAL, depth)}) .{rng.choice('+-*')} {expression(w, REAL, depth)})"
     if pick < 4:
         return f"({a} {rng.choice('+-*/')} {expression(w, REAL, depth)})"
     if pick == 4:
@@ -232,6 +262,11 @@ def _statement(w: _Writer, depth: int) -> list[str]:
         return _tuple(w)
     if pick < 0.53:
         return _closure(w)
+    if pick < 0.56:
+        return _pair(w)
+    if pick < 0.58 and w.memories:
+        target = f"{rng.choice(sorted(w.memories))}[mod1({expression(w, INT, 2)} % Int, 3)]"
+        return [f"{target} {rng.choice(('=', '+=', '-='))} {expression(w, REAL, 2)}"]
     if pick < 0.60 and own and kind != BOOL:
         op = rng.choice(("+", "-", "*")) if kind == REAL else rng.choice(("+", "-", "*", "⊻", "&", "|"))
         return [f"{rng.choice(own)} {op}= {expression(w, kind)}"]
@@ -246,11 +281,11 @@ def _statement(w: _Writer, depth: int) -> list[str]:
 
 
 def _block(w: _Writer, count: int, depth: int, extra: dict[str, str] | None = None) -> list[str]:
-    tuples, closures = dict(w.tuples), dict(w.closures)
+    tuples, closures, fields, memories = dict(w.tuples), dict(w.closures), dict(w.fields), set(w.memories)
     w.scopes.append(dict(extra or {}))
     lines = statements(w, count, depth)
     w.scopes.pop()
-    w.tuples, w.closures = tuples, closures
+    w.tuples, w.closures, w.fields, w.memories = tuples, closures, fields, memories
     return _indented(lines)
 
 
@@ -320,6 +355,17 @@ def _tuple(w: _Writer) -> list[str]:
     return [f"{name} = ({', '.join(items)})"]
 
 
+def _pair(w: _Writer) -> list[str]:
+    """Return a struct, a named tuple, or private memory."""
+    name, pick = w.fresh("s"), w.rng.randrange(3)
+    a, b = expression(w, REAL, 2), expression(w, INT, 2)
+    if pick == 0 and w.in_kernel:
+        w.memories.add(name)
+        return [f"{name} = MVector{{3, {w.rng.choice(FLOATS)}}}(1, {a}, 2)"]
+    w.fields[name] = {"a": REAL, "b": INT}
+    return [f"{name} = Both({a}, {b} % Int64)" if pick == 1 else f"{name} = (a = {a}, b = {b})"]
+
+
 def _closure(w: _Writer) -> list[str]:
     """Return a closure; what it captures is not assigned afterwards."""
     kind = w.rng.choice((INT, REAL))
@@ -327,7 +373,7 @@ def _closure(w: _Writer) -> list[str]:
     captured = [name for scope in w.scopes for name in scope]
     w.fixed |= set(captured)
     arrays, w.in_kernel = w.in_kernel, False
-    w.scopes.append({p: INT for p in params})
+    w.scopes.append(dict.fromkeys(params, INT))
     body = expression(w, kind, 2)
     w.scopes.pop()
     w.in_kernel = arrays
@@ -342,14 +388,14 @@ def _helper(w: _Writer) -> list[str]:
     name, kind = w.fresh("f"), rng.choice((INT, REAL))
     count = rng.randrange(1, 4)
     params = [w.fresh("p") for _ in range(count)]
-    inner = _Writer(rng, list(w.helpers), [{p: INT for p in params}], budget=25, counter=w.counter)
+    inner = _Writer(rng, list(w.helpers), [dict.fromkeys(params, INT)], budget=25, counter=w.counter)
     types = rng.choice(
         ([""], [""], ["::Signed", "::Unsigned", ""], ["::Integer"], ["::Int64", "::Integer"], ["::T", ""])
     )
     lines: list[str] = []
     for ty in types:
-        inner.budget, inner.scopes = 25, [{p: INT for p in params}]
-        inner.tuples, inner.closures, inner.fixed = {}, {}, set()
+        inner.budget, inner.scopes = 25, [dict.fromkeys(params, INT)]
+        inner.tuples, inner.closures, inner.fields, inner.fixed = {}, {}, {}, set()
         head = ", ".join([f"{params[0]}{ty}", *params[1:]])
         where = " where {T<:Unsigned}" if ty == "::T" else ""
         body = statements(inner, rng.randrange(0, 3), 1)
@@ -366,7 +412,7 @@ def program(seed: int) -> str:
     """Return the source of the random program with this number: a kernel `k!(y, z, x, u)`."""
     rng = random.Random(seed)
     w = _Writer(rng)
-    lines = ["using KernelAbstractions", "nan_to_zero(x) = isnan(x) ? zero(x) : x"]
+    lines = PRELUDE.splitlines()
     for _ in range(rng.randrange(0, 3)):
         lines += _helper(w)
     w.scopes, w.in_kernel, w.budget = [{"i": INT, "a": REAL, "b": INT}], True, 70
@@ -377,6 +423,7 @@ def program(seed: int) -> str:
         value = expression(w, REAL)
         body = ["l = @index(Local)", *body, "s = @localmem Float64 (8,)", f"s[l] = {value}", "@synchronize"]
         w.scopes, w.tuples, w.closures, w.fixed = [{"i": INT, "l": INT, "c": REAL}], {}, {}, {"i", "l"}
+        w.fields, w.memories = {}, set()
         body += [f"c = s[mod1(l + {rng.randrange(1, 4)}, min(8, {ITEMS} - i + l))]"]
         w.budget = 40
     body += statements(w, rng.randrange(2, 6), 2)

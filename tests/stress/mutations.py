@@ -2,8 +2,8 @@
 
     python tests/stress/mutations.py 10000 [--compile 0.05]
 
-reports every other exception and everything that takes longer than `SECONDS`. Kernels are compiled and never run: a mutated
-one may loop for ever, as its source says.
+reports every other exception and everything that takes longer than `SECONDS`. Kernels are compiled and never run: a
+mutated one may loop for ever, as its source says.
 """
 
 from __future__ import annotations
@@ -39,13 +39,23 @@ from jlkern.source import Origin, load_source
 SECONDS = 20
 TOKEN = re.compile(r"[A-Za-z_]\w*!?|\d+\.?\d*|[^\sA-Za-z_\d]|\s+")
 EXTRA = [
-    "if", "else", "end", "for", "while", "begin", "let", "function", "return", "break", "continue", "struct", "do", "where",
-    "true", "nothing", "im", "π", "1", "0", "-1", "1.5", "2f0", "0x0f", "typemax(Int)", "Float32", "Int8", "UInt64", "i", "x", "y", "v",
-    "+", "-", "*", "/", "÷", "%", "^", "<", "==", "===", "&&", "||", "!", "=", "+=", ".=", "::", ":", "...", ",", ";", ".", "->",
-    "=>", "(", ")", "[", "]", "{", "}", "@index(Global)", "@synchronize", "@inbounds", "@localmem Float64 (4,)", "@private Int 2",
-    "@view", "@atomic", "@uniform", "(1, 2)", "[1, 2]", "x[i]", "y[i]", "k -> k", "Val(3)", "SVector(1, 2)", "ntuple(k -> k, 3)",
-    "'a'", '"text"', "\n", "#", "$", "try", "catch", "quote", "const", "global", "local", "using", "export", "macro", "in", "isa",
-]  # fmt: skip
+    *"""
+    if else end for while begin let function return break continue struct do where true nothing im π 1 0 -1 1.5
+    2f0 0x0f typemax(Int) Float32 Int8 UInt64 i x y v + - * / ÷ % ^ < == === && || ! = += .= :: : ... , ; . -> =>
+    ( ) [ ] { } @index(Global) @synchronize @inbounds @view @atomic @uniform x[i] y[i] Val(3) 'a' # $ try catch
+    quote const global local using export macro in isa
+    """.split(),
+    "@localmem Float64 (4,)",
+    "@private Int 2",
+    "(1, 2)",
+    "[1, 2]",
+    "k -> k",
+    "SVector(1, 2)",
+    "ntuple(k -> k, 3)",
+    '"text"',
+    "\n",
+]
+"""What a mutation may put in."""
 
 
 def originals() -> list[Case]:
@@ -139,7 +149,7 @@ def _alarm(signum: int, frame: FrameType | None) -> None:
 
 
 def campaign(first: int, count: int, share: float) -> tuple[Counter[str], list[tuple[int, str, str]]]:
-    """Try mutations number `first` and on; return what became of them, and those that went wrong: number, source, error."""
+    """Try mutations number `first` and on; return the outcomes, and number, text and error of what went wrong."""
     start = originals()
     outcomes: Counter[str] = Counter()
     wrong: list[tuple[int, str, str]] = []

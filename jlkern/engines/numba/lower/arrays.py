@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 from jlkern.engines.numba.lower import fold, simt
 from jlkern.engines.numba.lower.branches import by_option
@@ -153,8 +154,7 @@ def load_index(cx: Context, obj: Value, args: tuple[Value, ...]) -> Value:
         return by_option(cx, obj, lambda option: load_index(cx, option, args))
     for at, arg in enumerate(args):
         if isinstance(arg, Union):
-            before, after = args[:at], args[at + 1 :]
-            return by_option(cx, arg, lambda option: load_index(cx, obj, (*before, option, *after)))
+            return by_option(cx, arg, partial(_with_option, cx, obj, args, at))
     if isinstance(obj, Array):
         if any(isinstance(a, (Range, Symbol, CartesianRange)) for a in args):
             cx.unsupported(f"the slice of `{obj.name}` would allocate", "use @view")
@@ -183,6 +183,10 @@ def load_index(cx: Context, obj: Value, args: tuple[Value, ...]) -> Value:
     if isinstance(obj, Struct):
         cx.unsupported(f"indexing the struct {type_of(obj)}")
     cx.unsupported(f"indexing a {type_of(obj)}")
+
+
+def _with_option(cx: Context, obj: Value, args: tuple[Value, ...], at: int, option: Value) -> Value:
+    return load_index(cx, obj, (*args[:at], option, *args[at + 1 :]))
 
 
 def _cartesian_item(cx: Context, obj: CartesianRange, indices: tuple[Scalar, ...]) -> Value:

@@ -17,7 +17,7 @@ _TOP = frozenset({"kernel", "inline", "noinline", "propagate_inbounds", "generat
 
 
 def check(source: KernelSource) -> None:
-    """Look through the kernel and the functions that it can reach. Raises `UnsupportedError` with construct and line."""
+    """Look through the kernel and the functions that it can reach. Raises `UnsupportedError` with its line."""
     functions: dict[str, list[n.FunctionDef]] = {}
     for item in source.module.items:
         while isinstance(item, n.MacroCall) and item.args:

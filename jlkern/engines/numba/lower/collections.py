@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from jlkern.engines.numba.lower import fold
 from jlkern.engines.numba.lower.arithmetic import arithmetic, divide, negate
@@ -761,11 +761,15 @@ def _promote(cx: Context, args: tuple[Value, ...]) -> Value:
     return Tuple(tuple(convert(cx, a, ty.type) for a in args))
 
 
+def _refuse_array(cx: Context, name: str) -> NoReturn:
+    cx.unsupported(f"`{name}` makes an array", "kernels do not allocate; use `@private T (n,)` or a static array")
+
+
 def _unit(name: str, unit: bool) -> None:
     @builtin(name)
     def function(cx: Context, args: tuple[Value, ...]) -> Value:
         if name in ("zeros", "ones") and len(args) != 1:
-            cx.unsupported(f"`{name}` makes an array", "kernels do not allocate; use `@private T (n,)` or a static array")
+            _refuse_array(cx, name)
         arity(cx, name, args, 1)
         x = args[0]
         if isinstance(x, Static) and not unit:
@@ -774,7 +778,7 @@ def _unit(name: str, unit: bool) -> None:
             return Cartesian(tuple(int64(int(unit)) for _ in x.items))
         ty: Any = getattr(x, "type", None)
         if name in ("zeros", "ones") and not hasattr(ty, "dims") and not isinstance(ty, Abstract):
-            cx.unsupported(f"`{name}` makes an array", "kernels do not allocate; use `@private T (n,)` or a static array")
+            _refuse_array(cx, name)
         if isinstance(x, TypeValue) and getattr(ty, "name", "") in ("SVector", "SMatrix", "MVector", "MMatrix"):
             return _static_zero(cx, ty, unit)
         if isinstance(x, TypeValue) and hasattr(ty, "dims"):

@@ -1,4 +1,4 @@
-"""The state of one lowering: scopes, what names are bound to, the statements made so far, and errors with their place."""
+"""The state of one lowering: scopes, what names are bound to, the statements made so far, errors with their place."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The heart of lowering: one handler for each kind of node, found by its class.
 
-Lowering is abstract interpretation: the kernel is run once with types and known values in place of numbers, and what is left
-to do for each work-item is written down. Julia's scoping and dispatch are followed; what cannot be followed is refused with
-its line. The other modules of this folder register the handlers.
+Lowering is abstract interpretation: the kernel is run once with types and known values in place of numbers, and what is
+left to do for each work-item is written down. Julia's scoping and dispatch are followed; what cannot be followed is
+refused with its line. The other modules of this folder register the handlers.
 """
 
 from __future__ import annotations

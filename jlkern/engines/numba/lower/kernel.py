@@ -295,7 +295,7 @@ _MARKED = frozenset({"uniform", "private", "localmem"})
 
 
 def _refuse_hoisting(cx: Context, definition: n.KernelDef) -> None:
-    """Refuse sources whose meaning differs between KernelAbstractions 0.9, which moves code, and 0.10, which does not."""
+    """Refuse sources that KernelAbstractions 0.9, which moves code, and 0.10, which does not, read differently."""
     if definition.unsafe_indices:
         return
     _check_block(cx, definition.function.body)

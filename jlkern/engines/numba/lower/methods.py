@@ -1,4 +1,4 @@
-"""Julia's multiple dispatch for the functions of the source: annotations as types, matching, the most specific method."""
+"""Julia's multiple dispatch for the functions of the source: annotations as types, matching, the narrowest method."""
 
 from __future__ import annotations
 
@@ -210,10 +210,14 @@ def _narrower(a: Bound, b: Bound) -> bool:
             return not a.vararg
         if a.vararg and not (is_subtype(a.rest, b.rest) and is_subtype(b.rest, a.rest)):
             return is_subtype(a.rest, b.rest)
-        repeats = [sum(isinstance(p, TypeVar) for p in c.patterns) - len({p.name for p in c.patterns if isinstance(p, TypeVar)})
-                   for c in (a, b)]  # fmt: skip
-        return repeats[0] >= repeats[1]
+        return _repeats(a) >= _repeats(b)
     return forward
+
+
+def _repeats(bound: Bound) -> int:
+    """Return how often a type variable stands where it stood before: `f(x::T, y::T)` is narrower than `f(x, y)`."""
+    names = [p.name for p in bound.patterns if isinstance(p, TypeVar)]
+    return len(names) - len(set(names))
 
 
 def static_parameter(cx: Context, value: Any) -> Value:

@@ -24,14 +24,15 @@ from jlkern.engines.numba.lower.values import (
 )
 from jlkern.syntax import nodes as n
 
-MODULES = frozenset({"Base", "Core", "KernelAbstractions", "KA", "Atomix", "StaticArrays", "LinearAlgebra", "Math", "Extras",
-                     "UnsafeAtomics", "FastMath", "Iterators", "SpecialFunctions"})  # fmt: skip
+MODULES = frozenset({"Base", "Core", "KernelAbstractions", "KA", "Atomix", "StaticArrays", "LinearAlgebra", "Math",
+                     "Extras", "UnsafeAtomics", "FastMath", "Iterators", "SpecialFunctions"})  # fmt: skip
 
 
 _ALLOCATES = "kernels do not allocate; use a tuple, an SVector, or `@private T (n,)`"
 _REMEDIES = {
     **dict.fromkeys(("similar", "copy", "deepcopy", "collect", "fill", "vcat", "hcat", "cat", "reshape", "Vector",
-                     "Array", "push!", "append!", "Dict", "Set", "sort", "sort!", "filter", "vec", "repeat"), _ALLOCATES),
+                     "Array", "push!", "append!", "Dict", "Set", "sort", "sort!", "filter", "vec", "repeat"),
+                    _ALLOCATES),
     **dict.fromkeys(("println", "print", "show", "display", "printstyled", "@printf"), "print outside of the kernel"),
     **dict.fromkeys(("rand", "randn", "shuffle"), "pass random numbers as an array, or compute them by a formula"),
     **dict.fromkeys(("Int128", "UInt128", "BigInt", "BigFloat", "big"), "use the types up to 64 bits"),
@@ -78,7 +79,7 @@ def _name(cx: Context, node: n.Name) -> Value:
 
 
 def lookup_global(cx: Context, name: str) -> Value:
-    """Return what a global name means: the source's own definitions, then tunables and type parameters, then Julia's."""
+    """Return what a global name means: the source's own definition, then a tunable or type parameter, then Julia's."""
     if name in cx.globals:
         found = cx.globals[name]
         if isinstance(found, Value):

@@ -1,4 +1,4 @@
-"""Questions about the syntax tree that lowering asks before it goes in: what is assigned where, where control can leave."""
+"""Questions about the syntax tree that lowering asks before it goes in: what is assigned, where control can leave."""
 
 from __future__ import annotations
 

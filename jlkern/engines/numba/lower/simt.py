@@ -1,8 +1,8 @@
 """The SIMT form: what a kernel does for one work-item, in scalars, with barriers, and with no target in it.
 
-`lower` makes it from the source, a signature and the tunables; tuples, structs, complex numbers, closures, helper functions
-and type parameters are gone: what is left are scalar variables, memory, structured control flow and barriers. Splitting
-work-groups into loops is the emitter's business.
+`lower` makes it from the source, a signature and the tunables; tuples, structs, complex numbers, closures, helper
+functions and type parameters are gone: what is left are scalar variables, memory, structured control flow and barriers.
+Splitting work-groups into loops is the emitter's business.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Var:
 class Special:
     """A built-in int64 quantity, from 0 where it is an index.
 
-    `kind`: "local" and "group" index, "global" index, "ndrange" size, "groups" (how many) along dimension `dim`; "size" and
-    "stride" (in elements) of parameter `name` along `dim`; "arg": leaf `dim` of scalar parameter `name`.
+    `kind`: "local" and "group" index, "global" index, "ndrange" size, "groups" (how many) along dimension `dim`; "size"
+    and "stride" (in elements) of parameter `name` along `dim`; "arg": leaf `dim` of scalar parameter `name`.
     """
 
     kind: str
@@ -50,7 +50,7 @@ class Op:
     ty: str
 
 
-Expr = Union[Lit, Var, Special, Op]
+Expr = Union[Lit, Var, Special, Op]  # noqa: UP007
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """`for var in start:step:stop` (inclusive, int64, `step` a nonzero constant or any expression known to be nonzero)."""
+    """`for var in start:step:stop` (inclusive, int64; `step` is a constant or an expression, and never zero)."""
 
     var: Var
     start: Expr
@@ -160,8 +160,8 @@ class Barrier:
 class Check:
     """Stop the launch with error site `site` and the values `details` when `bad` holds.
 
-    A soft check only notes the site and goes on: the value computed meanwhile is a NaN that nobody sees, and loops with it
-    stay vectorisable.
+    A soft check only notes the site and goes on: the value computed meanwhile is a NaN that nobody sees, and loops with
+    it stay vectorisable.
     """
 
     bad: Expr
@@ -177,7 +177,7 @@ class Print:
     parts: tuple[str | Expr, ...]
 
 
-Stmt = Union[Assign, Load, Store, Atomic, If, For, While, Break, Continue, Barrier, Check, Print]
+Stmt = Union[Assign, Load, Store, Atomic, If, For, While, Break, Continue, Barrier, Check, Print]  # noqa: UP007
 
 
 @dataclass(frozen=True, slots=True)

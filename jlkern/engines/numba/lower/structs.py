@@ -58,7 +58,7 @@ def construct_type(cx: Context, ty: Any, args: tuple[Value, ...]) -> Value:
 
 
 def new_struct(cx: Context, definition: n.StructDef, ty: StructT, args: tuple[Value, ...]) -> Value:
-    """Make an instance of a struct: fields are converted where their type is fixed, type parameters found by matching."""
+    """Make a struct: fields are converted where their type is fixed, type parameters found by matching."""
     from jlkern.engines.numba.lower.methods import type_vars
     from jlkern.engines.numba.lower.types import match
 

@@ -171,7 +171,7 @@ STRING = OtherT("String")
 
 @dataclass(frozen=True, slots=True)
 class Abstract(JType):
-    """An abstract type or a partly given one (`AbstractArray{Float32}`); `args` holds what is given, None where free."""
+    """An abstract type or a partly given one (`AbstractArray{Float32}`); `args` is what is given, None where free."""
 
     name: str
     args: tuple[Any, ...] = ()
@@ -245,7 +245,7 @@ Bindings = dict[str, Any]
 
 
 def match(value: Any, pattern: Any, bound: Bindings) -> bool:
-    """Tell whether type (or parameter value) `value` is a subtype of `pattern`, binding the pattern's type variables."""
+    """Tell whether a type (or parameter value) is a subtype of `pattern`, binding the pattern's type variables."""
     if pattern is None or pattern == ANY:
         return True
     if isinstance(pattern, TypeVar):
@@ -359,7 +359,8 @@ def is_subtype(a: Any, b: Any) -> bool:
             return len(b.args) <= len(a.args) and all(is_subtype(x, y) for x, y in zip(a.args, b.args, strict=False))
         narrower = {"AbstractVector": "AbstractArray", "AbstractMatrix": "AbstractArray", "Vector": "AbstractVector",
                     "Matrix": "AbstractMatrix", "Array": "AbstractArray", "SVector": "StaticVector",
-                    "StaticVector": "AbstractVector", "SMatrix": "AbstractMatrix", "UnitRange": "AbstractRange"}  # fmt: skip
+                    "StaticVector": "AbstractVector", "SMatrix": "AbstractMatrix",
+                    "UnitRange": "AbstractRange"}  # fmt: skip
         seen = a.name
         while seen in narrower:
             seen = narrower[seen]

@@ -1,6 +1,6 @@
-"""What an expression is while a kernel is lowered: scalars of the SIMT form, and everything that only exists until then.
+"""What an expression is while a kernel is lowered: scalars of the SIMT form, and what only exists until then.
 
-Tuples, structs, complex numbers, static vectors are trees whose leaves are scalars; functions, types, symbols and ranges are
+Tuples, structs, complex numbers, static vectors are trees whose leaves are scalars; functions, types and symbols are
 known at compile time. `leaves` and `rebuild` take such a tree apart and put it together again.
 """
 
@@ -188,8 +188,8 @@ class LinearRange(Value):
 class Array(Value):
     """An array: an argument, a view of one, `@localmem`, `@private` or an MVector.
 
-    `strides` and `offset` are in elements of `elem` and make the address; `shape` the bounds. `linear` says that the elements
-    lie in column-major order without gaps, so that one index reaches all.
+    `strides` and `offset` are in elements of `elem` and make the address; `shape` the bounds. `linear` says that the
+    elements lie in column-major order without gaps, so that one index reaches all.
     """
 
     name: str
