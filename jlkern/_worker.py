@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from jlkern.errors import EngineError
 from jlkern.tuning import wire
 
 IDLE: Final = 120.0
@@ -39,6 +40,13 @@ class Session:
         self.segments = {name: attach(name) for name in data["segments"]}
         memory = {name: segment.buf for name, segment in self.segments.items()}
         self.engine = engine_named(data["engine"])
+        here = [list(fact) for fact in self.engine.environment().exact]
+        if here != data["environment"]:
+            differing = ", ".join(f"{n} is {v}" for n, v in here if [n, v] not in data["environment"])
+            raise EngineError(
+                f"isolation='process' would measure under other conditions than calls have: there {differing}; "
+                "set NUMBA_NUM_THREADS in the environment rather than by numba.set_num_threads"
+            )
         self.source = wire.decode_source(data["source"])
         self.args = tuple(
             wire.decode_array(item["array"], memory) if "array" in item else wire.decode_value(item)

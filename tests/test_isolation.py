@@ -179,6 +179,25 @@ def test_an_engine_without_a_worker_is_refused() -> None:
         tune(task)
 
 
+def test_other_conditions_than_those_of_calls_are_refused() -> None:
+    import numba
+
+    if numba.get_num_threads() == 1:
+        pytest.skip("needs more than one thread")
+    f = jlkern.from_source(
+        "@kernel function f!(y) i = @index(Global); @inbounds y[i] += 1 end", tune={"block": [32, 64]},
+        isolation="process",
+    )  # fmt: skip
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        with pytest.raises(jlkern.EngineError, match=r"would measure under other conditions .* threads is"):
+            f.tune(np.zeros(100))
+    finally:
+        numba.set_num_threads(before)
+    assert f.tune(np.zeros(100)).trials
+
+
 def test_options_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch)
     source = "@kernel function f!(y) i = @index(Global); @inbounds y[i] += 1 end"

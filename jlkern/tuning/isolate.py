@@ -81,6 +81,7 @@ class Isolation:
         self.worker.open(
             {
                 "engine": task.engine.name,
+                "environment": task.engine.environment().exact,
                 "segments": [s.name for s in self._segments],
                 "source": wire.encode_source(request.source, task.space.names),
                 "names": list(task.names),
