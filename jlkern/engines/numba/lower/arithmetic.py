@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jlkern.engines.numba.lower.context import Context, as_scalar, truth
+from jlkern.engines.numba.lower.context import Context
 from jlkern.engines.numba.lower.conversion import (
     Number,
     as_number,
@@ -11,9 +11,9 @@ from jlkern.engines.numba.lower.conversion import (
     together,
     zero_of,
 )
+from jlkern.engines.numba.lower.prelude import call_prelude
 from jlkern.engines.numba.lower.registry import arity, builtin, no_method
-from jlkern.engines.numba.lower.simt import Expr
-from jlkern.engines.numba.lower.types import BOOL, FLOAT32, FLOAT64, INT64, Prim, promote
+from jlkern.engines.numba.lower.types import BOOL, FLOAT64, INT64, Prim, promote
 from jlkern.engines.numba.lower.values import (
     Complex,
     Scalar,
@@ -32,13 +32,12 @@ def arithmetic(cx: Context, name: str, a: Value, b: Value) -> Value:
         return _real_arithmetic(cx, name, x, y)
     if name == "*":
         return complex_times(cx, x, y)
-    zero = None
     if isinstance(x, Scalar) and isinstance(y, Complex):
         im = y.im if name == "+" else negate(cx, y.im)
         return _complex(cx, _real_arithmetic(cx, name, x, y.re), _widen(cx, im, x.type))
     if isinstance(x, Complex) and isinstance(y, Scalar):
         return _complex(cx, _real_arithmetic(cx, name, x.re, y), _widen(cx, x.im, y.type))
-    assert isinstance(x, Complex) and isinstance(y, Complex) and zero is None
+    assert isinstance(x, Complex) and isinstance(y, Complex)
     return _complex(cx, _real_arithmetic(cx, name, x.re, y.re), _real_arithmetic(cx, name, x.im, y.im))
 
 
@@ -55,6 +54,7 @@ def _complex(cx: Context, re: Scalar, im: Scalar) -> Complex:
 
 
 def complex_times(cx: Context, x: Number, y: Number) -> Value:
+    """`x * y` where one at least is complex."""
     if isinstance(x, Scalar):
         assert isinstance(y, Complex)
         return _complex(cx, _real_arithmetic(cx, "*", x, y.re), _real_arithmetic(cx, "*", x, y.im))
@@ -73,10 +73,13 @@ def complex_times(cx: Context, x: Number, y: Number) -> Value:
 
 
 def _real_arithmetic(cx: Context, name: str, x: Scalar, y: Scalar) -> Scalar:
-    if name == "*" and (x.type.kind == "bool") != (y.type.kind == "bool"):
+    if name in "+*" and (x.type.kind == "bool") != (y.type.kind == "bool"):
         flag, other = (x, y) if x.type.kind == "bool" else (y, x)
-        if other.type.kind == "float":  # `false` is a strong zero: false * NaN is 0
+        if other.type.kind == "float":  # `false` is a strong zero: false * NaN is 0, false + -0.0 is -0.0
             other = cx.hold(other)
+            if name == "+":
+                more = cx.op("add", other.type.numpy, other.expr, one_of(other.type).expr)
+                return cx.scalar("select", other.type, flag.expr, more, other.expr)
             zero = cx.op("copysign", other.type.numpy, zero_of(other.type).expr, other.expr)
             return cx.scalar("select", other.type, flag.expr, other.expr, zero)
     ty = promote(x.type, y.type)
@@ -111,51 +114,29 @@ def divide(cx: Context, a: Value, b: Value) -> Value:
         assert isinstance(re, Scalar) and isinstance(im, Scalar)
         return Complex(re, im)
     assert isinstance(y, Complex)
-    if isinstance(x, Scalar):
-        return arithmetic(cx, "*", x, complex_inverse(cx, y))
-    return _complex_divide(cx, x, y)
-
-
-def complex_inverse(cx: Context, z: Complex) -> Complex:
-    ty = z.re.type if z.re.type.kind == "float" else FLOAT64
-    return _complex_divide(cx, Complex(one_of(ty), zero_of(ty)), Complex(cast(cx, z.re, ty), cast(cx, z.im, ty)))
-
-
-def _complex_divide(cx: Context, z: Complex, w: Complex) -> Complex:
-    """Smith's method, on the wider type for Float32, as Julia does (Smith, CACM 5 (1962) 435)."""
-    ty = promote(promote(z.re.type, w.re.type) or FLOAT64, FLOAT32)
+    ty = promote(x.type if isinstance(x, Scalar) else x.re.type, y.re.type)
     assert isinstance(ty, Prim)
-    a, b, c, d = (cx.hold(cast(cx, v, FLOAT64)).expr for v in (z.re, z.im, w.re, w.im))
-    kind = "float64"
-
-    def f(op: str, p: Expr, q: Expr) -> Expr:
-        return cx.hold(as_scalar(FLOAT64, cx.op(op, kind, p, q))).expr
-
-    swap = cx.hold(truth(cx.op("le", "bool", cx.op("abs", kind, c), cx.op("abs", kind, d)))).expr
-
-    def pick(p: Expr, q: Expr) -> Expr:
-        return cx.hold(as_scalar(FLOAT64, cx.op("select", kind, swap, p, q))).expr
-
-    big, small = pick(d, c), pick(c, d)
-    r = f("fdiv", small, big)
-    den = f("add", big, f("mul", r, small))
-    re = f("fdiv", pick(f("add", f("mul", a, r), b), f("add", a, f("mul", b, r))), den)
-    im = f("fdiv", pick(f("sub", f("mul", b, r), a), f("sub", b, f("mul", a, r))), den)
-    return Complex(cast(cx, Scalar(FLOAT64, re), ty), cast(cx, Scalar(FLOAT64, im), ty))
+    y = Complex(cast(cx, y.re, ty), cast(cx, y.im, ty))
+    if isinstance(x, Scalar):
+        return arithmetic(cx, "*", x, inverse(cx, (y,)))
+    x = Complex(cast(cx, x.re, ty), cast(cx, x.im, ty))
+    return call_prelude(cx, "quotient", (x, y))
 
 
 @builtin("inv")
 def inverse(cx: Context, args: tuple[Value, ...]) -> Value:
+    """`inv(x)` of a real or complex number."""
     arity(cx, "inv", args, 1)
     x = as_number(args[0])
     if isinstance(x, Complex):
-        return complex_inverse(cx, x)
+        return call_prelude(cx, "inv", (x,))
     if not isinstance(x, Scalar):
         no_method(cx, "inv", args)
     return divide(cx, one_of(x.type), x)
 
 
 def repeat(cx: Context, x: Number, n: int) -> Value:
+    """`x * x * ...`, n times."""
     if n == 0:
         ty = x.type if isinstance(x, Scalar) else x.re.type
         one = one_of(ty)

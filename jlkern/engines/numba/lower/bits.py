@@ -91,10 +91,11 @@ def _count(name: str, op: str, invert: bool = False) -> None:
         return cast(cx, as_scalar(x.type, cx.op(op, x.type.numpy, expr)), INT64)
 
 
-for _name, _op, _inv_ in (("count_ones", "ctpop", False), ("count_zeros", "ctpop", True), ("leading_zeros", "ctlz", False),
-                          ("trailing_zeros", "cttz", False), ("leading_ones", "ctlz", True),
-                          ("trailing_ones", "cttz", True)):  # fmt: skip
-    _count(_name, _op, _inv_)
+for _name, _op in (("leading", "ctlz"), ("trailing", "cttz")):
+    _count(f"{_name}_zeros", _op)
+    _count(f"{_name}_ones", _op, True)
+_count("count_ones", "ctpop")
+_count("count_zeros", "ctpop", True)
 
 
 @builtin("reinterpret")

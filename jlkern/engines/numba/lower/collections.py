@@ -10,7 +10,7 @@ from jlkern.engines.numba.lower.arrays import load_index
 from jlkern.engines.numba.lower.comparison import equal
 from jlkern.engines.numba.lower.construct import made
 from jlkern.engines.numba.lower.context import Context, truth
-from jlkern.engines.numba.lower.conversion import cast, convert, number, zero_like
+from jlkern.engines.numba.lower.conversion import cast, convert, number, zero_like, to_prim
 from jlkern.engines.numba.lower.mathematics import unary
 from jlkern.engines.numba.lower.registry import BUILTINS, arity, builtin, no_method
 from jlkern.engines.numba.lower.simt import Expr
@@ -116,7 +116,8 @@ def _matrix_product(cx: Context, a: Static, b: Static) -> Value:
 @builtin("+")
 def _plus(cx: Context, args: tuple[Value, ...]) -> Value:
     if len(args) == 1:
-        return args[0]
+        x = args[0]
+        return cast(cx, x, INT64) if isinstance(x, Scalar) and x.type == BOOL else x
     result = args[0]
     for arg in args[1:]:
         result = _plain(cx, "+", result, arg)
@@ -502,11 +503,26 @@ def _first(cx: Context, args: tuple[Value, ...]) -> Value:
     return load_index(cx, args[0], (int64(1),))
 
 
+def _end(cx: Context, r: Range) -> Value:
+    """The last number of a range; of an empty one, what Julia has in its place: the one before the first."""
+    one = constant(1, r.elem).expr
+    before, after = (cx.op(op, r.elem.numpy, r.start.expr, one) for op in ("sub", "add"))
+    if r.step is None:
+        return cx.scalar("select", r.elem, cx.op("ge", "bool", r.stop.expr, r.start.expr), r.stop.expr, before)
+    count = BUILTINS["length"](cx, (r,))
+    found = load_index(cx, r, (count,))
+    assert isinstance(count, Scalar) and isinstance(found, Scalar)
+    up = cx.op("gt", "bool", r.step.expr, constant(0, r.elem).expr)
+    nothing = cx.op("select", r.elem.numpy, up, before, after)
+    empty = cx.op("eq", "bool", count.expr, constant(0, count.type).expr)
+    return cx.scalar("select", r.elem, empty, nothing, found.expr)
+
+
 @builtin("last")
 def _last(cx: Context, args: tuple[Value, ...]) -> Value:
     arity(cx, "last", args, 1)
-    if isinstance(args[0], Range) and args[0].step is None:
-        return args[0].stop
+    if isinstance(args[0], Range):
+        return _end(cx, args[0])
     if isinstance(args[0], Pair):
         return args[0].second
     count = BUILTINS["length"](cx, args)
@@ -683,7 +699,10 @@ def _colon(cx: Context, args: tuple[Value, ...]) -> Value:
     assert isinstance(ty, Prim)
     if ty.kind == "bool":
         ty = INT64
-    parts = [cx.hold(cast(cx, p, ty)) for p in parts]
+    parts = [cx.hold(to_prim(cx, p, ty)) for p in parts]
+    if len(parts) == 3:
+        zero = constant(0, ty).expr
+        cx.check(cx.op("eq", "bool", parts[1].expr, zero), "KernelThrownError", "the step of a range is zero")
     return Range(parts[0], parts[1]) if len(parts) == 2 else Range(parts[0], parts[2], parts[1])
 
 

@@ -8,6 +8,7 @@ from jlkern.engines.numba.lower.conversion import (
     as_number,
     cast,
     number,
+    real,
     together,
     zero_of,
 )
@@ -54,7 +55,7 @@ _FLIP = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 def _compare_mixed(cx: Context, op: str, x: Scalar, y: Scalar) -> Scalar:
     if x.type.kind == "float":
         return _compare_mixed(cx, _FLIP[op], y, x)
-    exact = x.type.bits < (32 if y.type == FLOAT32 else 64) and not (x.type.bits == 32 and y.type == FLOAT32)
+    exact = x.type.bits < (32 if y.type == FLOAT32 else 64)
     if exact or (x.is_const and abs(x.const) <= 1 << (24 if y.type == FLOAT32 else 53)):
         return truth(cx.op(op, "bool", cast(cx, x, y.type).expr, y.expr))
     wide = cast(cx, y, FLOAT64)
@@ -150,23 +151,51 @@ for _names, _op in (("<", "lt"), ("<= ≤", "le"), (">", "gt"), (">= ≥", "ge")
     _comparison(_names, _op)
 
 
+def _nan(cx: Context, x: Scalar) -> Expr:
+    return cx.op("ne", "bool", x.expr, x.expr) if x.type.kind == "float" else fold.FALSE
+
+
+def _sign(cx: Context, x: Scalar) -> Expr:
+    if x.type.kind == "float":
+        return cx.op("signbit", "bool", x.expr)
+    return cx.op("lt", "bool", x.expr, zero_of(x.type).expr) if x.type.kind == "int" else fold.FALSE
+
+
+def _reals(cx: Context, name: str, args: tuple[Value, ...]) -> tuple[Scalar, Scalar]:
+    arity(cx, name, args, 2)
+    x, y = as_number(args[0], args[1]), as_number(args[1], args[0])
+    if not isinstance(x, Scalar) or not isinstance(y, Scalar):
+        no_method(cx, name, args)
+    return cx.hold(x), cx.hold(y)
+
+
 @builtin("isless")
 def _isless(cx: Context, args: tuple[Value, ...]) -> Value:
-    arity(cx, "isless", args, 2)
-    x, y = together(cx, "isless", args)
-    if x.type.kind == "float":
+    x, y = _reals(cx, "isless", args)
+    if x.type == y.type and x.type.kind == "float":
         return truth(cx.op("isless", "bool", x.expr, y.expr))
-    return compare(cx, "lt", x, y)
+    less = compare(cx, "lt", x, y)
+    if "float" not in (x.type.kind, y.type.kind):
+        return less
+    signs = cx.op("and", "bool", _sign(cx, x), cx.op("not", "bool", _sign(cx, y)))  # -0.0 before 0
+    other = cx.op("and", "bool", cx.op("not", "bool", _nan(cx, x)), cx.op("or", "bool", _nan(cx, y), signs))
+    return truth(cx.op("or", "bool", less.expr, other))
 
 
 @builtin("isequal")
 def _isequal(cx: Context, args: tuple[Value, ...]) -> Value:
-    arity(cx, "isequal", args, 2)
-    x, y = together(cx, "isequal", args)
-    if x.type.kind == "float":
-        both = cx.op("and", "bool", cx.op("ne", "bool", x.expr, x.expr), cx.op("ne", "bool", y.expr, y.expr))
-        return truth(cx.op("or", "bool", both, cx.op("egal", "bool", x.expr, y.expr)))
-    return compare(cx, "eq", x, y)
+    if any(isinstance(a, Complex) for a in args):
+        arity(cx, "isequal", args, 2)
+        pairs = zip(*((BUILTINS["real"](cx, (a,)), BUILTINS["imag"](cx, (a,))) for a in args), strict=True)
+        parts = [_isequal(cx, pair) for pair in pairs]
+        return truth(cx.op("and", "bool", *(p.expr for p in parts if isinstance(p, Scalar))))
+    x, y = _reals(cx, "isequal", args)
+    same = compare(cx, "eq", x, y)
+    if "float" not in (x.type.kind, y.type.kind):
+        return same
+    signs = cx.op("not", "bool", cx.op("xor", "bool", _sign(cx, x), _sign(cx, y)))
+    both = cx.op("and", "bool", _nan(cx, x), _nan(cx, y))
+    return truth(cx.op("or", "bool", both, cx.op("and", "bool", same.expr, signs)))
 
 
 def _extreme(name: str) -> None:
@@ -176,7 +205,7 @@ def _extreme(name: str) -> None:
             return args[0]
         if len(args) < 2:
             no_method(cx, name, args)
-        values = together(cx, name, args)
+        values = together(cx, name, args, exact=True)
         result = values[0]
         for value in values[1:]:
             result = cx.scalar(name, result.type, cx.hold(result).expr, cx.hold(value).expr)
@@ -195,6 +224,8 @@ def _minmax(cx: Context, args: tuple[Value, ...]) -> Value:
 @builtin("clamp")
 def _clamp(cx: Context, args: tuple[Value, ...]) -> Value:
     arity(cx, "clamp", args, 3)
-    x, low, high = (cx.hold(v) for v in together(cx, "clamp", args))
-    inner = cx.op("select", x.type.numpy, cx.op("lt", "bool", x.expr, low.expr), low.expr, x.expr)
-    return cx.scalar("select", x.type, cx.op("gt", "bool", x.expr, high.expr), high.expr, inner)
+    x, low, high = (cx.hold(real(cx, a, "clamp")) for a in args)
+    plain, least, greatest = together(cx, "clamp", (x, low, high), exact=True)
+    ty = plain.type
+    inner = cx.op("select", ty.numpy, compare(cx, "lt", x, low).expr, least.expr, plain.expr)
+    return cx.scalar("select", ty, compare(cx, "gt", x, high).expr, greatest.expr, inner)

@@ -62,5 +62,5 @@ def _complex_of(cx: Context, args: tuple[Value, ...]) -> Value:
         x = real(cx, args[0], "complex")
         return Complex(x, zero_of(x.type))
     arity(cx, "complex", args, 2)
-    x, y = together(cx, "complex", args)
+    x, y = together(cx, "complex", args, exact=True)
     return Complex(x, y)

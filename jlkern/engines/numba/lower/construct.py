@@ -7,7 +7,7 @@ from typing import Any
 
 from jlkern.engines.numba.lower.arrays import new_array, store_index
 from jlkern.engines.numba.lower.context import Context
-from jlkern.engines.numba.lower.conversion import cast, convert, together
+from jlkern.engines.numba.lower.conversion import cast, convert, real, together, zero_of
 from jlkern.engines.numba.lower.registry import no_method
 from jlkern.engines.numba.lower.types import INT64, Abstract, ComplexT, Prim, TupleT, VarargT, promote
 from jlkern.engines.numba.lower.values import (
@@ -64,7 +64,8 @@ def _abstract(cx: Context, ty: Abstract, args: tuple[Value, ...]) -> Value:
     if name == "Complex" and len(args) == 1:
         if isinstance(args[0], Complex):
             return args[0]
-        return Complex(*together(cx, name, (args[0], int64(0))))
+        x = real(cx, args[0], name)
+        return Complex(x, zero_of(x.type))
     if name == "Complex" and len(args) == 2:
         return Complex(*together(cx, name, args))
     if name in ("SVector", "SMatrix", "MVector", "MMatrix"):

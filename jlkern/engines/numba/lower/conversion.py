@@ -8,7 +8,7 @@ from jlkern.engines.numba.lower import fold
 from jlkern.engines.numba.lower.context import Context, truth
 from jlkern.engines.numba.lower.registry import no_method
 from jlkern.engines.numba.lower.simt import Expr, Lit
-from jlkern.engines.numba.lower.types import FLOAT64, ComplexT, Prim, promote
+from jlkern.engines.numba.lower.types import FLOAT16, FLOAT64, ComplexT, Prim, promote
 from jlkern.engines.numba.lower.values import (
     Complex,
     Irrational,
@@ -39,13 +39,21 @@ def limits(ty: Prim) -> tuple[int, int]:
 # --- conversion ---
 
 
+def known(cx: Context, ty: Any) -> None:
+    """Refuse numbers of a type that this engine does not have."""
+    if ty in (FLOAT16, ComplexT(FLOAT16)):
+        cx.unsupported(f"a number of type {ty}", "the numba engine has Float32 and Float64")
+
+
 def cast(cx: Context, x: Scalar, ty: Prim) -> Scalar:
     """Convert without a check, as promotion does where it cannot lose anything but precision."""
+    known(cx, ty)
     return x if x.type == ty else cx.scalar("cast", ty, x.expr)
 
 
 def convert(cx: Context, value: Value, ty: Any) -> Value:
     """`convert(ty, value)` for numbers; throws InexactError at run time where Julia does."""
+    known(cx, ty)
     if isinstance(value, Irrational):
         if isinstance(ty, ComplexT):
             return Complex(constant(fold.wrap(value.value, ty.elem.numpy), ty.elem), constant(0.0, ty.elem))
@@ -145,8 +153,8 @@ def floated(cx: Context, x: Scalar) -> Scalar:
     return x if x.type.kind == "float" else cast(cx, x, FLOAT64)
 
 
-def together(cx: Context, name: str, args: tuple[Value, ...]) -> list[Scalar]:
-    """Promote real numbers to one type."""
+def together(cx: Context, name: str, args: tuple[Value, ...], exact: bool = False) -> list[Scalar]:
+    """Promote real numbers to one type; where `exact`, a negative number does not become unsigned, as in `promote`."""
     reals = [real(cx, a, name) for a in args]
     for a, value in zip(args, reals, strict=True):
         if isinstance(a, Irrational):
@@ -160,7 +168,7 @@ def together(cx: Context, name: str, args: tuple[Value, ...]) -> list[Scalar]:
         if not isinstance(joined, Prim):
             no_method(cx, name, args)
         ty = joined
-    return [cast(cx, x, ty) for x in reals]
+    return [to_prim(cx, x, ty) if exact else cast(cx, x, ty) for x in reals]
 
 
 def truncated(cx: Context, value: Value, ty: Any) -> Scalar:
@@ -180,6 +188,8 @@ def prim_of(cx: Context, value: Value, name: str) -> Any:
         ty = FLOAT64
     if not isinstance(ty, (Prim, ComplexT)):
         no_method(cx, name, (value,))
+    if name not in ("float", "widen"):
+        known(cx, ty)
     return ty
 
 

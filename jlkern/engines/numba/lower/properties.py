@@ -17,9 +17,10 @@ from jlkern.engines.numba.lower.conversion import (
     zero_of,
 )
 from jlkern.engines.numba.lower.mathematics import outside
+from jlkern.engines.numba.lower.prelude import call_prelude
 from jlkern.engines.numba.lower.registry import arity, builtin, no_method
 from jlkern.engines.numba.lower.simt import Lit
-from jlkern.engines.numba.lower.types import BOOL, FLOAT64, INT32, INT64, UINT64, ComplexT, Prim
+from jlkern.engines.numba.lower.types import BOOL, FLOAT64, FLOATS, INTS, UINTS, ComplexT, Prim
 from jlkern.engines.numba.lower.values import (
     Complex,
     Scalar,
@@ -34,8 +35,7 @@ from jlkern.engines.numba.lower.values import (
 def _isnan(cx: Context, args: tuple[Value, ...]) -> Value:
     arity(cx, "isnan", args, 1)
     if isinstance(args[0], Complex):
-        parts = [_isnan(cx, (p,)) for p in (args[0].re, args[0].im)]
-        return truth(cx.op("or", "bool", *(p.expr for p in parts if isinstance(p, Scalar))))
+        return call_prelude(cx, "isnan", args)
     x = cx.hold(real(cx, args[0], "isnan"))
     return truth(cx.op("ne", "bool", x.expr, x.expr)) if x.type.kind == "float" else constant(False, BOOL)
 
@@ -43,6 +43,8 @@ def _isnan(cx: Context, args: tuple[Value, ...]) -> Value:
 @builtin("isinf")
 def _isinf(cx: Context, args: tuple[Value, ...]) -> Value:
     arity(cx, "isinf", args, 1)
+    if isinstance(args[0], Complex):
+        return call_prelude(cx, "isinf", args)
     x = real(cx, args[0], "isinf")
     return truth(outside(cx, "infinite", x)) if x.type.kind == "float" else constant(False, BOOL)
 
@@ -50,6 +52,8 @@ def _isinf(cx: Context, args: tuple[Value, ...]) -> Value:
 @builtin("isfinite")
 def _isfinite(cx: Context, args: tuple[Value, ...]) -> Value:
     arity(cx, "isfinite", args, 1)
+    if isinstance(args[0], Complex):
+        return call_prelude(cx, "isfinite", args)
     x = real(cx, args[0], "isfinite")
     if x.type.kind != "float":
         return constant(True, BOOL)
@@ -68,19 +72,22 @@ def _isone(cx: Context, args: tuple[Value, ...]) -> Value:
     return equal(cx, args[0], int64(1))
 
 
-def _parity(name: str, op: str) -> None:
+def _parity(name: str, odd: bool) -> None:
     @builtin(name)
     def function(cx: Context, args: tuple[Value, ...]) -> Value:
         arity(cx, name, args, 1)
         x = args[0]
-        if not isinstance(x, Scalar) or x.type.kind == "float":
+        if not isinstance(x, Scalar):
             no_method(cx, name, args)
+        if x.type.kind == "float":
+            rest = cx.op("abs", x.type.numpy, cx.op("frem", x.type.numpy, x.expr, Lit(2.0, x.type.numpy)))
+            return truth(cx.op("eq", "bool", rest, Lit(1.0 if odd else 0.0, x.type.numpy)))
         low = cx.op("and", x.type.numpy, x.expr, one_of(x.type).expr)
-        return truth(cx.op(op, "bool", low, zero_of(x.type).expr))
+        return truth(cx.op("ne" if odd else "eq", "bool", low, zero_of(x.type).expr))
 
 
-_parity("iseven", "eq")
-_parity("isodd", "ne")
+_parity("iseven", False)
+_parity("isodd", True)
 
 
 @builtin("ispow2")
@@ -114,7 +121,7 @@ _limit("typemax", False)
 def _eps(cx: Context, args: tuple[Value, ...]) -> Value:
     ty = prim_of(cx, args[0], "eps") if args else FLOAT64
     if args and not isinstance(args[0], TypeValue):
-        cx.unsupported("`eps` of a value", "use eps(T)")
+        return call_prelude(cx, "eps", args)
     return constant({"float32": 2.0**-23, "float64": 2.0**-52}[ty.numpy], ty)
 
 
@@ -134,24 +141,19 @@ def _floatmin(cx: Context, args: tuple[Value, ...]) -> Value:
     return constant(float(np.finfo(ty.numpy).tiny), ty)
 
 
-@builtin("signed")
-def _signed(cx: Context, args: tuple[Value, ...]) -> Value:
-    from jlkern.engines.numba.lower.types import INTS
+def _other_sign(name: str, types: tuple[Prim, ...]) -> None:
+    @builtin(name)
+    def function(cx: Context, args: tuple[Value, ...]) -> Value:
+        arity(cx, name, args, 1)
+        ty = prim_of(cx, args[0], name)
+        if not isinstance(ty, Prim) or ty.kind == "float":
+            no_method(cx, name, args)
+        target = next(t for t in types if t.bits == (64 if ty == BOOL else ty.bits))
+        return TypeValue(target) if isinstance(args[0], TypeValue) else cast(cx, real(cx, args[0], name), target)
 
-    arity(cx, "signed", args, 1)
-    ty = prim_of(cx, args[0], "signed")
-    target = next(t for t in INTS if t.bits == ty.bits)
-    return TypeValue(target) if isinstance(args[0], TypeValue) else cast(cx, real(cx, args[0], "signed"), target)
 
-
-@builtin("unsigned")
-def _unsigned(cx: Context, args: tuple[Value, ...]) -> Value:
-    from jlkern.engines.numba.lower.types import UINTS
-
-    arity(cx, "unsigned", args, 1)
-    ty = prim_of(cx, args[0], "unsigned")
-    target = next(t for t in UINTS if t.bits == ty.bits)
-    return TypeValue(target) if isinstance(args[0], TypeValue) else cast(cx, real(cx, args[0], "unsigned"), target)
+_other_sign("signed", INTS)
+_other_sign("unsigned", UINTS)
 
 
 @builtin("float")
@@ -172,7 +174,8 @@ def _float(cx: Context, args: tuple[Value, ...]) -> Value:
 def _widen_fn(cx: Context, args: tuple[Value, ...]) -> Value:
     arity(cx, "widen", args, 1)
     ty = prim_of(cx, args[0], "widen")
-    wider = {"Float32": FLOAT64, "Int8": "Int16", "Int16": INT32, "Int32": INT64, "UInt32": UINT64}.get(str(ty))
-    if not isinstance(wider, Prim):
+    if not isinstance(ty, Prim) or ty.bits == 64 or ty == BOOL:
         cx.unsupported(f"`widen` of {ty}")
+    types = {"int": INTS, "uint": UINTS, "float": FLOATS}[ty.kind]
+    wider = next(t for t in types if t.bits == 2 * ty.bits)
     return TypeValue(wider) if isinstance(args[0], TypeValue) else convert(cx, args[0], wider)

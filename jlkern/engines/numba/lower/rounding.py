@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jlkern.engines.numba.lower.arithmetic import (
-    arithmetic,
-    repeat,
-)
+from jlkern.engines.numba.lower.arithmetic import arithmetic, negate, repeat
 from jlkern.engines.numba.lower.context import Context, truth
 from jlkern.engines.numba.lower.conversion import (
     as_number,
@@ -16,18 +13,15 @@ from jlkern.engines.numba.lower.conversion import (
     one_of,
     real,
     to_prim,
-    together,
     zero_of,
 )
+from jlkern.engines.numba.lower.division import rounding_mode
 from jlkern.engines.numba.lower.mathematics import hypot
+from jlkern.engines.numba.lower.prelude import call_prelude
 from jlkern.engines.numba.lower.registry import arity, builtin, no_method
-from jlkern.engines.numba.lower.types import Prim
-from jlkern.engines.numba.lower.values import (
-    Complex,
-    Scalar,
-    TypeValue,
-    Value,
-)
+from jlkern.engines.numba.lower.simt import Expr, Lit
+from jlkern.engines.numba.lower.types import BOOL, INT64, Prim
+from jlkern.engines.numba.lower.values import Complex, Scalar, TypeValue, Value
 
 
 @builtin("abs")
@@ -56,7 +50,9 @@ def _abs2(cx: Context, args: tuple[Value, ...]) -> Value:
 @builtin("sign")
 def _sign(cx: Context, args: tuple[Value, ...]) -> Value:
     arity(cx, "sign", args, 1)
-    x = args[0]
+    x = as_number(args[0])
+    if isinstance(x, Complex):
+        return call_prelude(cx, "sign", (x,))
     if not isinstance(x, Scalar):
         no_method(cx, "sign", args)
     if x.type.kind == "bool":
@@ -70,25 +66,44 @@ def _sign(cx: Context, args: tuple[Value, ...]) -> Value:
     return cx.scalar("select", x.type, positive, one, negative)
 
 
+def _negative(cx: Context, x: Scalar) -> Expr:
+    if x.type.kind == "float":
+        return cx.op("signbit", "bool", x.expr)
+    return cx.op("lt", "bool", x.expr, zero_of(x.type).expr) if x.type.kind == "int" else Lit(False, "bool")
+
+
 @builtin("signbit")
 def _signbit(cx: Context, args: tuple[Value, ...]) -> Value:
     arity(cx, "signbit", args, 1)
-    x = real(cx, args[0], "signbit")
-    if x.type.kind == "float":
-        return truth(cx.op("signbit", "bool", x.expr))
-    return truth(cx.op("lt", "bool", x.expr, zero_of(x.type).expr))
+    return truth(_negative(cx, real(cx, args[0], "signbit")))
 
 
-@builtin("copysign", "flipsign")
+@builtin("copysign")
 def _copysign(cx: Context, args: tuple[Value, ...]) -> Value:
     arity(cx, "copysign", args, 2)
-    x, y = together(cx, "copysign", args)
-    if x.type.kind != "float":
-        no_method(cx, "copysign", args)
-    return cx.scalar("copysign", x.type, x.expr, y.expr)
+    x, y = (cx.hold(real(cx, a, "copysign")) for a in args)
+    if x.type.kind == "float" and y.type == x.type:
+        return cx.scalar("copysign", x.type, x.expr, y.expr)
+    return _flipped(cx, x, cx.op("xor", "bool", _negative(cx, x), _negative(cx, y)))
+
+
+@builtin("flipsign")
+def _flipsign(cx: Context, args: tuple[Value, ...]) -> Value:
+    arity(cx, "flipsign", args, 2)
+    y = _negative(cx, real(cx, args[1], "flipsign"))
+    if isinstance(args[0], Complex):
+        return Complex(*(_flipped(cx, cx.hold(part), y) for part in (args[0].re, args[0].im)))
+    return _flipped(cx, cx.hold(real(cx, args[0], "flipsign")), y)
+
+
+def _flipped(cx: Context, x: Scalar, flip: Expr) -> Scalar:
+    x = cast(cx, x, INT64) if x.type == BOOL else x
+    return cx.scalar("select", x.type, flip, negate(cx, x).expr, x.expr)
 
 
 _ROUND = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "rint"}
+_MODES = {"RoundNearest": "rint", "RoundToZero": "trunc", "RoundUp": "ceil", "RoundDown": "floor",
+          "RoundNearestTiesAway": "round_away", "RoundNearestTiesUp": "round_up"}  # fmt: skip
 
 
 def _rounding(name: str) -> None:
@@ -97,21 +112,25 @@ def _rounding(name: str) -> None:
         ty: Any = None
         if args and isinstance(args[0], TypeValue):
             ty, args = args[0].type, args[1:]
+        if ty is None and len(args) == 1 and isinstance(args[0], Complex):
+            return call_prelude(cx, name, args)
+        op = _ROUND[name]
         if name == "round" and len(args) == 2:
-            cx.unsupported("`round` with a rounding mode", "use floor, ceil or trunc")
+            mode = rounding_mode(args[1])
+            if mode is None:
+                no_method(cx, name, args)
+            op, args = _MODES[mode], args[:1]
         arity(cx, name, args, 1)
         x = real(cx, args[0], name)
         if x.type.kind == "float":
-            x = cx.scalar(_ROUND[name], x.type, x.expr)
+            x = cx.scalar(op, x.type, x.expr)
         if ty is None:
             return x
         if not isinstance(ty, Prim):
             no_method(cx, name, (TypeValue(ty), x))
-        return (
-            float_to_int(cx, x, ty, exact=False)
-            if x.type.kind == "float" and ty.kind != "float"
-            else to_prim(cx, x, ty)
-        )
+        if x.type.kind == "float" and ty.kind != "float":
+            return float_to_int(cx, x, ty, exact=False)
+        return to_prim(cx, x, ty)
 
 
 for _name in _ROUND:

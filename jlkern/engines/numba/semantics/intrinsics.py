@@ -1,7 +1,8 @@
 """Julia's rules for single operations, as functions that Numba compiles to a few LLVM instructions.
 
-Each function here is one operation of the SIMT form on operands of one primitive type. Operands are promoted and converted
-before, so that no rule of Python's or Numba's own (negative indices, widening, floor division) is left in what runs.
+Each function here is one operation of the SIMT form on operands of one primitive type. Operands are promoted and
+converted before, so that no rule of Python's or Numba's own (negative indices, widening, floor division) is left in
+what runs.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def _signed(ty: Any) -> bool:
     return bool(getattr(ty, "signed", False))
 
 
-def _call(b: Any, name: str, args: list[Any], ret: Any = None) -> Any:
+def call(b: Any, name: str, args: list[Any], ret: Any = None) -> Any:
     """Call an LLVM intrinsic or a C function."""
     fnty = ir.FunctionType(ret or args[0].type, [a.type for a in args])
     return b.call(cgutils.get_or_insert_function(b.module, fnty, name), args)
@@ -45,8 +46,9 @@ def _suffix(value: ir.Value) -> str:
     return f"i{ty.width}"
 
 
-def _llvm(b: Any, name: str, *args: Any) -> Any:
-    return _call(b, f"llvm.{name}.{_suffix(args[0])}", list(args))
+def llvm(b: Any, name: str, *args: Any) -> Any:
+    """Call the LLVM intrinsic of a name for the operands' type."""
+    return call(b, f"llvm.{name}.{_suffix(args[0])}", list(args))
 
 
 def unary(build: Build, result: Any = None) -> Any:
@@ -79,18 +81,25 @@ def binary(build: Build, result: Any = None) -> Any:
     return operation
 
 
-# --- integer division: the divisor is known not to be zero ---
+# --- integer division: checks come before it; without one, no operands trap ---
+
+
+def _divisor(b: Any, ty: Any, y: Any) -> Any:
+    """The divisor, or 1 in place of those that the hardware traps at: 0, and -1 for the least integer."""
+    bad = b.icmp_unsigned("==", y, _const(y, 0))
+    if _signed(ty):
+        bad = b.or_(bad, b.icmp_unsigned("==", y, _const(y, -1)))
+    return b.select(bad, _const(y, 1), y)
 
 
 def _div(b: Any, ty: Any, x: Any, y: Any) -> Any:
-    return b.sdiv(x, y) if _signed(ty) else b.udiv(x, y)
+    if not _signed(ty):
+        return b.udiv(x, _divisor(b, ty, y))
+    return b.select(b.icmp_unsigned("==", y, _const(y, -1)), b.neg(x), b.sdiv(x, _divisor(b, ty, y)))
 
 
 def _rem(b: Any, ty: Any, x: Any, y: Any) -> Any:
-    if not _signed(ty):
-        return b.urem(x, y)
-    safe = b.select(b.icmp_signed("==", y, _const(y, -1)), _const(y, 1), y)  # typemin % -1 traps in hardware
-    return b.srem(x, safe)
+    return (b.srem if _signed(ty) else b.urem)(x, _divisor(b, ty, y))
 
 
 def _mod(b: Any, ty: Any, x: Any, y: Any) -> Any:
@@ -120,8 +129,8 @@ def _cld(b: Any, ty: Any, x: Any, y: Any) -> Any:
 
 
 div, rem, mod, fld, cld = (binary(f) for f in (_div, _rem, _mod, _fld, _cld))
-udiv = binary(lambda b, _, x, y: b.udiv(x, y))
-urem = binary(lambda b, _, x, y: b.urem(x, y))
+udiv = binary(lambda b, ty, x, y: b.udiv(x, _divisor(b, types.uint64, y)))
+urem = binary(lambda b, ty, x, y: b.urem(x, _divisor(b, types.uint64, y)))
 
 # --- float division and remainder ---
 
@@ -136,7 +145,7 @@ def _fmod(b: Any, _ty: Any, x: Any, y: Any) -> Any:
     zero = _const_float(r, 0.0)
     differ = b.xor(b.fcmp_ordered(">", r, zero), b.fcmp_ordered(">", y, zero))
     moved = b.select(differ, b.fadd(r, y), r)
-    return b.select(b.fcmp_ordered("==", r, zero), _llvm(b, "copysign", r, y), moved)
+    return b.select(b.fcmp_ordered("==", r, zero), llvm(b, "copysign", r, y), moved)
 
 
 def _const_float(like: ir.Value, number: float) -> ir.Constant:
@@ -145,10 +154,11 @@ def _const_float(like: ir.Value, number: float) -> ir.Constant:
 
 def _rounded_quotient(how: str) -> Build:
     def build(b: Any, ty: Any, x: Any, y: Any) -> Any:
-        r = _fmod(b, ty, x, y) if how == "floor" else b.frem(x, y)
         if how == "ceil":
-            r = b.fneg(_fmod(b, ty, b.fneg(x), y))
-        return _llvm(b, "rint", b.fdiv(b.fsub(x, r), y))
+            up = b.fmul(y, llvm(b, "ceil", b.fdiv(x, y)))
+            return llvm(b, "rint", b.fdiv(b.fsub(x, b.fsub(x, up)), y))
+        r = _fmod(b, ty, x, y) if how == "floor" else b.frem(x, y)
+        return llvm(b, "rint", b.fdiv(b.fsub(x, r), y))
 
     return build
 
@@ -204,9 +214,9 @@ def _any_shift(op: str) -> Build:
 
 shl, shr, ushr = (_shift_by(_shift(op), types.uint64) for op in ("shl", "shr", "ushr"))
 shl_any, shr_any, ushr_any = (_shift_by(_any_shift(op), types.int64) for op in ("shl", "shr", "ushr"))
-ctpop = unary(lambda b, _, x: _llvm(b, "ctpop", x))
-ctlz = unary(lambda b, _, x: _call(b, f"llvm.ctlz.{_suffix(x)}", [x, ir.Constant(_int(1), 0)]))
-cttz = unary(lambda b, _, x: _call(b, f"llvm.cttz.{_suffix(x)}", [x, ir.Constant(_int(1), 0)]))
+ctpop = unary(lambda b, _, x: llvm(b, "ctpop", x))
+ctlz = unary(lambda b, _, x: call(b, f"llvm.ctlz.{_suffix(x)}", [x, ir.Constant(_int(1), 0)]))
+cttz = unary(lambda b, _, x: call(b, f"llvm.cttz.{_suffix(x)}", [x, ir.Constant(_int(1), 0)]))
 bitnot = unary(lambda b, _, x: b.not_(x))
 outside = binary(lambda b, _, i, n: b.icmp_unsigned(">=", b.sub(i, _const(i, 1)), n), types.boolean)
 
@@ -252,7 +262,7 @@ def _exact(op: str) -> Any:
             signed = _signed(sig.args[0])
             near = b.sitofp(i, f.type) if signed else b.uitofp(i, f.type)
             name = "llvm.fptosi.sat.i64.f64" if signed else "llvm.fptoui.sat.i64.f64"
-            whole = _call(b, name, [f], i.type)
+            whole = call(b, name, [f], i.type)
             # equal as floats: then f is whole (or 2^63, 2^64, above every integer) and the integers decide
             top = ir.Constant(f.type, 2.0**63 if signed else 2.0**64)
             above = b.fcmp_ordered(">=", f, top)
@@ -293,7 +303,7 @@ def select(_typing: Any, cond: Any, x: Any, y: Any) -> Any:
 def _extreme(name: str) -> Build:
     def build(b: Any, ty: Any, x: Any, y: Any) -> Any:
         if not isinstance(x.type, ir.IntType):
-            return _llvm(b, "minimum" if name == "min" else "maximum", x, y)
+            return llvm(b, "minimum" if name == "min" else "maximum", x, y)
         compare = b.icmp_signed if _signed(ty) else b.icmp_unsigned
         return b.select(compare("<" if name == "min" else ">", x, y), x, y)
 
@@ -307,11 +317,9 @@ least, greatest = binary(_extreme("min")), binary(_extreme("max"))
 
 def _sizes(ty: Any) -> Any:
     """Return the LLVM type of a primitive value."""
-    return {
-        types.boolean: _int(1), types.int8: _int(8), types.int16: _int(16), types.int32: _int(32), types.int64: _int(64),
-        types.uint8: _int(8), types.uint16: _int(16), types.uint32: _int(32), types.uint64: _int(64),
-        types.float32: ir.FloatType(), types.float64: ir.DoubleType(),
-    }[ty]  # fmt: skip
+    if isinstance(ty, types.Float):
+        return ir.FloatType() if ty.bitwidth == 32 else ir.DoubleType()
+    return _int(1 if ty is types.boolean else ty.bitwidth)
 
 
 def _cast(b: Any, of: Any, to: Any, x: Any) -> Any:
@@ -320,7 +328,7 @@ def _cast(b: Any, of: Any, to: Any, x: Any) -> Any:
         if isinstance(to, types.Float):
             return x if of == to else b.fpext(x, target) if to.bitwidth > of.bitwidth else b.fptrunc(x, target)
         convert = "fptosi" if _signed(to) else "fptoui"
-        return _call(b, f"llvm.{convert}.sat.i{target.width}.{_suffix(x)}", [x], target)
+        return call(b, f"llvm.{convert}.sat.i{target.width}.{_suffix(x)}", [x], target)
     if isinstance(to, types.Float):
         return b.sitofp(x, target) if _signed(of) else b.uitofp(x, target)
     if target.width == x.type.width:
@@ -370,7 +378,7 @@ REINTERPRETATIONS = {str(ty): _reinterpretation(ty) for ty in NUMERIC}
 
 def _abs(b: Any, _ty: Any, x: Any) -> Any:
     if not isinstance(x.type, ir.IntType):
-        return _llvm(b, "fabs", x)
+        return llvm(b, "fabs", x)
     return b.select(b.icmp_signed("<", x, _const(x, 0)), b.sub(_const(x, 0), x), x)
 
 
@@ -381,7 +389,7 @@ def _signbit(b: Any, _ty: Any, x: Any) -> Any:
 
 absolute = unary(_abs)
 signbit = unary(_signbit, types.boolean)
-copysign = binary(lambda b, _, x, y: _llvm(b, "copysign", x, y))
+copysign = binary(lambda b, _, x, y: llvm(b, "copysign", x, y))
 fdiv = binary(lambda b, _, x, y: b.fdiv(x, y))
 fneg = unary(lambda b, _, x: b.fneg(x))
 
@@ -399,46 +407,35 @@ def _ternary(build: Build) -> Any:
     return operation
 
 
-fma = _ternary(lambda b, x, y, z: _llvm(b, "fma", x, y, z))
-muladd = _ternary(lambda b, x, y, z: _llvm(b, "fmuladd", x, y, z))
+fma = _ternary(lambda b, x, y, z: llvm(b, "fma", x, y, z))
+muladd = _ternary(lambda b, x, y, z: llvm(b, "fmuladd", x, y, z))
 
-sqrt, floor, ceil, trunc, rint = (
-    unary(lambda b, _, x, name=name: _llvm(b, name, x)) for name in ("sqrt", "floor", "ceil", "trunc", "rint")
+sqrt, floor, ceil, trunc, rint, round_away = (
+    unary(lambda b, _, x, name=name: llvm(b, name, x)) for name in ("sqrt", "floor", "ceil", "trunc", "rint", "round")
 )
 
 
-def _libm(name: str) -> Build:
-    """Call the C library's function for the operand's type; these are what Julia's results are compared with."""
-
-    def build(b: Any, _ty: Any, *args: Any) -> Any:
-        suffix = "f" if isinstance(args[0].type, ir.FloatType) else ""
-        return _call(b, name + suffix, list(args))
-
-    return build
+def _round_up(b: Any, _ty: Any, x: Any) -> Any:
+    """The nearest whole number, of two the greater."""
+    low = llvm(b, "floor", x)
+    upper = b.fcmp_ordered(">=", b.fsub(x, low), _const_float(x, 0.5))
+    return llvm(b, "copysign", b.select(upper, b.fadd(low, _const_float(x, 1.0)), low), x)
 
 
-#: Functions that LLVM knows, so that it can fold and vectorise them.
-_LLVM_MATH = ("exp", "exp2", "log", "log2", "log10", "sin", "cos")
-_C_MATH = ("cbrt", "exp10", "expm1", "log1p", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh",
-           "atanh")  # fmt: skip
-MATH = {name: unary(lambda b, _, x, name=name: _llvm(b, name, x)) for name in _LLVM_MATH} | {
-    name: unary(_libm(name)) for name in _C_MATH
-}
-atan2, hypot, power = (binary(_libm(name)) for name in ("atan2", "hypot", "pow"))
+round_up = unary(_round_up)
 
 
 def _ipow(b: Any, _ty: Any, x: Any, n: Any) -> Any:
-    """`x ^ n` of integers by repeated squaring, wrapping; a negative n is only met with x = 1 or -1."""
+    """`x ^ n` of integers by repeated squaring, wrapping."""
     entry = b.basic_block
     loop, done = b.append_basic_block("ipow"), b.append_basic_block("ipow.done")
-    count = b.select(b.icmp_signed("<", n, _const(n, 0)), b.neg(n), n)
     b.branch(loop)
     b.position_at_end(loop)
     result, base, left = b.phi(x.type), b.phi(x.type), b.phi(n.type)
     odd = b.trunc(left, _int(1))
     result_next = b.select(odd, b.mul(result, base), result)
     base_next, left_next = b.mul(base, base), b.lshr(left, _const(left, 1))
-    for phi, start, following in ((result, _const(x, 1), result_next), (base, x, base_next), (left, count, left_next)):
+    for phi, start, following in ((result, _const(x, 1), result_next), (base, x, base_next), (left, n, left_next)):
         phi.add_incoming(start, entry)
         phi.add_incoming(following, loop)
     b.cbranch(b.icmp_unsigned("!=", left_next, _const(left, 0)), loop, done)
@@ -446,20 +443,4 @@ def _ipow(b: Any, _ty: Any, x: Any, n: Any) -> Any:
     return result_next
 
 
-ipow = _shift_by(_ipow, types.int64)
-
-
-def _in_pi(name: str) -> Build:
-    """`sinpi` and `cospi`: the argument is reduced exactly before it is multiplied."""
-
-    def build(b: Any, _ty: Any, x: Any) -> Any:
-        two = ir.Constant(x.type, 2.0)
-        reduced = b.fsub(x, b.fmul(two, _llvm(b, "rint", b.fdiv(x, two))))
-        wide = reduced if isinstance(x.type, ir.DoubleType) else b.fpext(reduced, ir.DoubleType())
-        result = _llvm(b, name, b.fmul(wide, ir.Constant(ir.DoubleType(), 3.141592653589793)))
-        return result if isinstance(x.type, ir.DoubleType) else b.fptrunc(result, x.type)
-
-    return build
-
-
-sinpi, cospi = unary(_in_pi("sin")), unary(_in_pi("cos"))
+ipow = _shift_by(_ipow, types.uint64)
