@@ -167,3 +167,14 @@ def test_a_more_precise_reference_is_compared_at_the_outputs_precision():
     assert difference("y", want, want.astype(np.float32)) is None
     assert difference("y", np.array([1, 2]), np.array([1.0, 2.0])) is None
     assert difference("y", np.array([1, 2]), np.array([1.0, 2.1])) is not None
+
+
+def test_what_compare_makes_of_an_output_is_as_precise_as_the_output():
+    want = np.random.default_rng(0).random(4000).astype(F32)
+    got = want * np.float32(1 + 3e-7)
+    wide = {"y": lambda y: y.sum(dtype=np.float64)}
+    assert compare_outputs({"y": got}, {"y": want}, {"y": 1}, wide) is None
+    assert compare_outputs({"y": got * np.float32(1.01)}, {"y": want}, {"y": 1}, wide) is not None
+    # what is made an integer was meant to be the same
+    assert compare_outputs({"y": want + 1}, {"y": want}, {"y": 1}, {"y": lambda y: y.astype(int)}) is not None
+    assert compare_outputs({"y": got.astype(F64)}, {"y": want.astype(F64)}, {"y": 1}, wide) is not None

@@ -76,7 +76,14 @@ def given_limits(tolerance: Tolerance | Mapping[str, Tolerance] | None, name: st
     return Limits(float(relative), float(absolute), 0.0)
 
 
-def difference(name: str, got: Any, want: Any, limits: Limits | None = None, length: int = 1) -> str | None:
+def difference(
+    name: str,
+    got: Any,
+    want: Any,
+    limits: Limits | None = None,
+    length: int = 1,
+    made_of: np.dtype[Any] | None = None,
+) -> str | None:
     """Return how `got` differs from `want`, with the first index and both values; or None when they agree.
 
     Arguments
@@ -84,6 +91,8 @@ def difference(name: str, got: Any, want: Any, limits: Limits | None = None, len
     name: how the message calls the output.
     got, want: arrays or numbers.
     limits: the user's, else those of `want`'s type for sums of `length` terms.
+    made_of: the type of what both were computed from, where that is another: a sum in Float64 of Float32 numbers is as
+        precise as these are.
     """
     a, b = np.asarray(got), np.asarray(want)
     if a.shape != b.shape:
@@ -92,7 +101,10 @@ def difference(name: str, got: Any, want: Any, limits: Limits | None = None, len
         same = bool(np.array_equal(a, b))
         return None if same else f"{name} is {got!r}, the reference has {want!r}"
     if limits is None:
-        limits = default_limits(_coarser(a.dtype, b.dtype), length)
+        kinds = [a.dtype, b.dtype]
+        if made_of is not None and b.dtype.kind in "fc":
+            kinds.append(made_of)
+        limits = default_limits(_coarser(*kinds), length)
     # Column-major arrays are gone through in their own order: flattening them in the other one would copy them.
     turned = a.ndim > 1 and a.flags.f_contiguous and b.flags.f_contiguous
     if turned:
@@ -135,9 +147,8 @@ def compare_outputs(
         if view is None:
             continue
         shown = name if view is _same else f"{getattr(view, '__name__', 'compare')}({name})"
-        problem = difference(
-            shown, view(got[name]), view(reference), given_limits(tolerance, name), lengths.get(name, 1)
-        )
+        limits, length = given_limits(tolerance, name), lengths.get(name, 1)
+        problem = difference(shown, view(got[name]), view(reference), limits, length, getattr(reference, "dtype", None))
         if problem is not None:
             return problem
     return None
@@ -153,10 +164,10 @@ def check_compare(compare: Compare, outputs: Iterable[str]) -> None:
             raise OptionError(f"compare= maps {name} to {view!r}; it must be a function or None")
 
 
-def _coarser(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
+def _coarser(*kinds: np.dtype[Any]) -> np.dtype[Any]:
     """Return the type whose rounding decides: a reference in more precision does not make the output more precise."""
-    floats = [d for d in (a, b) if d.kind in "fc"]
-    return max(floats, key=lambda d: float(np.finfo(d).eps)) if floats else np.result_type(a, b)
+    floats = [d for d in kinds if d.kind in "fc"]
+    return max(floats, key=lambda d: float(np.finfo(d).eps)) if floats else np.result_type(*kinds)
 
 
 def _same(output: Any) -> Any:
