@@ -150,9 +150,6 @@ class Knobs:
     record = Knob(
         "JLKERN_RECORD", _maybe_path, lambda: None, "The file where a frozen process notes what it would have tuned."
     )
-    julia_thread = Knob(
-        "JLKERN_JULIA_THREAD", _choice("first", "dedicated"), lambda: "first", "Which thread owns Julia."
-    )
     progress = Knob("JLKERN_PROGRESS", _maybe_flag, lambda: None, "Show progress bars; auto is on a terminal.")
     scratch_limit = Knob("JLKERN_SCRATCH_LIMIT", _bytes, lambda: 4 << 30, "Bytes of scratch memory a tuning may use.")
     worker_memory = Knob(
@@ -177,6 +174,16 @@ class Knobs:
         finally:
             _scoped.reset(token)
 
+    def __repr__(self) -> str:
+        shown = []
+        for name, knob in vars(Knobs).items():
+            if isinstance(knob, Knob):
+                try:
+                    shown.append(f"{name}={_text(getattr(self, name))}")
+                except OptionError:  # a variable of the environment that does not parse
+                    shown.append(f"{name}=<{knob.env}={os.environ.get(knob.env)!r} is not valid>")
+        return f"<jlkern knobs: {', '.join(shown)}>"
+
     def __setattr__(self, name: str, value: Any) -> None:
         _knob(name)
         super().__setattr__(name, value)
@@ -189,6 +196,10 @@ def describe() -> list[tuple[str, str, str]]:
         if isinstance(knob, Knob):
             rows.append((knob.env, str(getattr(knobs, name)), knob.__doc__ or ""))
     return rows
+
+
+def _text(value: object) -> str:
+    return repr(str(value)) if isinstance(value, Path) else repr(value)
 
 
 def _knob(name: str) -> Knob[Any]:

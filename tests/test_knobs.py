@@ -110,3 +110,11 @@ def test_log_goes_to_stderr_when_asked():
     code = "from jlkern import log; log.get('jlkern.x').info('heard'); log.get('jlkern.x').debug('not')"
     done = subprocess.run([sys.executable, "-c", code], env={"JLKERN_LOG": "info"}, capture_output=True, text=True)
     assert done.stderr == "jlkern.x: heard\n" and done.stdout == ""
+
+
+def test_all_knobs_at_a_glance(monkeypatch):
+    monkeypatch.setenv("JLKERN_PROGRESS", "perhaps")
+    with knobs.scope(frozen=True, cache_dir="somewhere"):
+        text = repr(knobs)
+    assert text.startswith("<jlkern knobs: cache_dir='") and "somewhere', " in text and "frozen=True" in text
+    assert "progress=<JLKERN_PROGRESS='perhaps' is not valid>" in text
