@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, overload
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, overload
 
-from jlkern.errors import OptionError, SignatureError
+from jlkern.errors import (
+    JlkernError,
+    NDRangeError,
+    OptionError,
+    SignatureError,
+    TunableError,
+    WorkgroupError,
+    close_to,
+    placed,
+)
 from jlkern.kernel import Kernel, make_kernel, read_source
 from jlkern.options import Options, check_body, declare, missing_source, space_of
 from jlkern.parameters import Parameters, parameters_named, parameters_of
-from jlkern.space import UNSET
+from jlkern.space import UNSET, Config
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jlkern.source import Origin
+    from jlkern.source import KernelSource, Origin
 
 # jlkern.source is imported where it is needed: it brings the whole syntax tree, which `import jlkern` can do without.
 
@@ -33,7 +44,7 @@ def kernel(
     source: str | Path | None = ...,
     name: str | None = ...,
     restrictions: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] | None = ...,
-    default: Mapping[str, Any] | None = ...,
+    default: Mapping[str, Any] | Config | None = ...,
     workgroup: Any = ...,
     ndrange: Any = ...,
     key: Callable[..., Any] | None = ...,
@@ -63,7 +74,7 @@ def kernel(
     source: str | Path | None = None,
     name: str | None = None,
     restrictions: Any = None,
-    default: Mapping[str, Any] | None = None,
+    default: Mapping[str, Any] | Config | None = None,
     workgroup: Any = UNSET,
     ndrange: Any = None,
     key: Callable[..., Any] | None = None,
@@ -84,6 +95,7 @@ def kernel(
     on_busy: str = "wait",
     isolation: str | None = None,
     trial_limit: float | None = None,
+    **unknown: NoReturn,
 ) -> Any:
     r'''Make a kernel of a Python function whose docstring (or `source=`) is a KernelAbstractions source.
 
@@ -158,6 +170,8 @@ def kernel(
     >>> y
     array([0., 2., 4.], dtype=float32)
     '''
+    if unknown:
+        raise _no_option("jlkern.kernel", *unknown)
     options = Options(
         tune, name, restrictions, default, workgroup, ndrange, key, bucket, inout, compare, reference, tolerance,
         engine, device, strategy, strategy_options, seed, effort, max_evals, time_limit, first_call, on_busy,
@@ -174,7 +188,7 @@ def from_source(
     tune: Mapping[str, Iterable[Any]] | None = None,
     name: str | None = None,
     restrictions: Any = None,
-    default: Mapping[str, Any] | None = None,
+    default: Mapping[str, Any] | Config | None = None,
     workgroup: Any = UNSET,
     ndrange: Any = None,
     key: Callable[..., Any] | None = None,
@@ -195,6 +209,7 @@ def from_source(
     on_busy: str = "wait",
     isolation: str | None = None,
     trial_limit: float | None = None,
+    **unknown: NoReturn,
 ) -> Kernel[...]:
     """Make a kernel of a source alone; parameters and name are Julia's (one that is no name in Python becomes `arg1`,
     ...).
@@ -221,6 +236,8 @@ def from_source(
     >>> jlkern.from_source("@kernel function fill!(y, a) i = @index(Global); y[i] = a end", workgroup=64)
     <jlkern kernel fill(y, a)>
     """
+    if unknown:
+        raise _no_option("jlkern.from_source", *unknown)
     options = Options(
         tune, name, restrictions, default, workgroup, ndrange, key, bucket, inout, compare, reference, tolerance,
         engine, device, strategy, strategy_options, seed, effort, max_evals, time_limit, first_call, on_busy,
@@ -232,6 +249,12 @@ def from_source(
     text, path = read_source(source, caller.get("__file__"), "from_source")
     origin = Origin(path, 1, True) if path is not None else Origin(None, 1, False)
     return _from_text(text, origin, options, caller.get("__name__", "__main__"))
+
+
+def _no_option(function: str, name: str, *others: str) -> TypeError:
+    """Return the error for an option that there is not; a `TypeError`, as of any Python function."""
+    known = ["source", *(field.name for field in fields(Options))]
+    return TypeError(f"{function}() has no option {name!r}{close_to(name, known)}")
 
 
 def _decorate(function: Any, source: str | Path | None, options: Options) -> Kernel[...]:
@@ -258,6 +281,31 @@ def _decorate(function: Any, source: str | Path | None, options: Options) -> Ker
     return _declared(text, origin, options, parameters, function, title, function.__module__)
 
 
+@contextlib.contextmanager
+def _places(title: str, text: str, origin: Origin, loaded: KernelSource | None = None) -> Iterator[None]:
+    """Name the kernel and its place in the messages of mistakes in its options."""
+    try:
+        yield
+    except (OptionError, TunableError, NDRangeError, WorkgroupError, SignatureError) as problem:
+        if loaded is not None:
+            place = loaded.place
+        else:
+            place = origin.where(text.count("\n", 0, max(text.find("@kernel"), 0)) + 1)
+            title = _named(text, title)
+        raise placed(problem, title, place) from problem.__cause__
+
+
+def _named(text: str, title: str) -> str:
+    """Return what to call a kernel of `from_source` before its options are known to be right."""
+    from jlkern.source import list_kernels
+
+    try:
+        kernels = list_kernels(text)
+    except JlkernError:
+        return title
+    return kernels[0].removesuffix("!") if title == "from_source" and len(kernels) == 1 else title
+
+
 def _declared(
     text: str,
     origin: Origin,
@@ -270,9 +318,11 @@ def _declared(
     from jlkern.source import load_source
 
     title = qualname.rpartition(".")[2]
-    space = space_of(options)
+    with _places(title, text, origin):
+        space = space_of(options)
     loaded = load_source(text, origin, space.names, name=options.name, python_name=title)
-    declaration = declare(options, loaded, parameters, space, title)
+    with _places(title, text, origin, loaded):
+        declaration = declare(options, loaded, parameters, space, title)
     signature = [(p.name, p.kind.value, p.default) for p in parameters.signature.parameters.values()]
     doc = None if function is None else function.__doc__
     recipe = (text, origin, options.given(), signature, dict(parameters.converts), doc, qualname, module)
@@ -302,9 +352,11 @@ def _again(
 def _from_text(text: str, origin: Origin, options: Options, module: str) -> Kernel[...]:
     from jlkern.source import load_source
 
-    space = space_of(options)
+    with _places(options.name or "from_source", text, origin):
+        space = space_of(options)
     loaded = load_source(text, origin, space.names, name=options.name, python_name=None)
     parameters = parameters_named(loaded.names)
     title = loaded.name.removesuffix("!")
-    declaration = declare(options, loaded, parameters, space, title)
+    with _places(title, text, origin, loaded):
+        declaration = declare(options, loaded, parameters, space, title)
     return make_kernel(declaration, (_from_text, (text, origin, options, module)), None, module, title)

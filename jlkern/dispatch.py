@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jlkern import compiled
+from jlkern import compiled, policy
 from jlkern.errors import JlkernError
 from jlkern.parameters import convert
 from jlkern.runtime import Plan, Runtime, adapted, part, raise_failure
@@ -39,12 +39,20 @@ class Dispatcher:
 
     def miss(self, kernel: Kernel[...], args: tuple[Any, ...], ndrange: Any, config: Any) -> None:
         """Make a call that the table does not know, and enter it."""
+        frozen = policy.frozen_state()
+        generation = self.runtime.generation
         plan, lasting = self.runtime.call(args, ndrange, config)
-        if ndrange is None and config is None and lasting:
-            self.enter(kernel, args, plan)
+        if ndrange is None and config is None:
+            if lasting:
+                self.enter(kernel, args, plan)
+            elif frozen is not None and generation == self.runtime.generation:
+                self.enter(kernel, args, plan, frozen)
 
-    def enter(self, kernel: Kernel[...], args: tuple[Any, ...], plan: Plan) -> None:
-        """Enter a plan into the table; the first one decides the form of the generated function."""
+    def enter(self, kernel: Kernel[...], args: tuple[Any, ...], plan: Plan, frozen: Hashable = None) -> None:
+        """Enter a plan into the table, for good or for as long as the process is frozen as it is.
+
+        The first one decides the form of the generated function.
+        """
         kinds = kinds_of(plan.signature)
         with compiled.tables:
             if self.kinds is None:
@@ -63,6 +71,8 @@ class Dispatcher:
             fire = plan.fire
             if self.runtime.declaration.ndrange.dynamic:
                 fire = Asking(self.runtime, plan)
+            if frozen is not None:
+                fire = WhileFrozen(fire, frozen)
             self.table[key] = fire
             self.plans[fire] = plan
             while len(self.table) > TABLE:
@@ -146,6 +156,22 @@ class Dispatcher:
         call = space[f"{mark}_call"]
         call.__name__ = call.__qualname__ = decl.title
         return call, space[f"{mark}_key"]
+
+
+class WhileFrozen:
+    """A launch that holds while the process is frozen as it was; later it refuses, and the call is planned anew."""
+
+    __slots__ = ("_fire", "_state", "inner")
+
+    def __init__(self, fire: Callable[..., int], state: Hashable) -> None:
+        self._fire = fire
+        self._state = state
+        self.inner = getattr(fire, "inner", fire)
+
+    def __call__(self, *args: Any) -> int:
+        if policy.frozen_state() != self._state:
+            raise LookupError
+        return self._fire(*args)
 
 
 class Asking:

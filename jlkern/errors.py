@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class JlkernError(Exception):
     """Base of all errors of jlkern."""
@@ -118,3 +120,25 @@ class MemoWarning(UserWarning):
 
 class TuningWarning(UserWarning):
     """Something about a tuning run that its user should know."""
+
+
+def close_to(name: object, known: Iterable[str]) -> str:
+    """Return "; did you mean ...?" when one of the known names is close to a misspelt one, else "".
+
+    >>> close_to("itmes", ["block", "items"])
+    "; did you mean 'items'?"
+    """
+    from difflib import get_close_matches
+
+    found = get_close_matches(str(name), [k for k in known if k != name], 1)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def placed(problem: JlkernError, title: str, place: str) -> JlkernError:
+    """Return an error of the same class whose message says which kernel it is about, and where that stands."""
+    text = str(problem)
+    if not text.startswith((f"{title}:", f"{title} ")):
+        text = f"{title}: {text}"
+    if f"{place}:" not in text:
+        text = f"{place}: {text}"
+    return type(problem)(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from jlkern.effects.aliases import Findings
@@ -131,8 +132,11 @@ def _targets(node: n.Node) -> list[str]:
     return []
 
 
-def prove(kernel: n.FunctionDef, findings: Findings) -> Proof:
-    """Return the array parameter whose shape is the ndrange: the first written one, if all is written at the index."""
+def prove(kernel: n.FunctionDef, findings: Findings, where: Callable[[int], str] = "line {}".format) -> Proof:
+    """Return the array parameter whose shape is the ndrange: the first written one, if all is written at the index.
+
+    `where` says how the message calls a line of the source.
+    """
     indices = _Indices(kernel)
     dims: dict[str, set[int | None]] = {}
     first_bad: dict[str, str] = {}
@@ -142,11 +146,11 @@ def prove(kernel: n.FunctionDef, findings: Findings) -> Proof:
         if found is None and write.param not in first_bad:
             again = indices.reassigned(write.target) if write.target is not None else None
             if write.target is None:
-                why = f"line {write.line} writes `{write.param}` through a view, an alias or a helper"
+                why = f"{where(write.line)} writes `{write.param}` through a view, an alias or a helper"
             elif again is not None:
-                why = f"line {write.line} writes `{write.param}` at `{again}`, which is assigned more than once"
+                why = f"{where(write.line)} writes `{write.param}` at `{again}`, which is assigned more than once"
             else:
-                why = f"line {write.line} writes `{write.param}` elsewhere than at exactly the global index"
+                why = f"{where(write.line)} writes `{write.param}` elsewhere than at exactly the global index"
             first_bad[write.param] = why
     exact = frozenset(param for param, found in dims.items() if None not in found)
     for param in kernel.params:
@@ -162,5 +166,5 @@ def prove(kernel: n.FunctionDef, findings: Findings) -> Proof:
             return Proof(name, "", sizes.pop() if sizes else None, exact)
         if name in findings.unknown:
             line, reason = findings.unknown[name]
-            return Proof(None, f"whether `{name}` is written cannot be told: line {line}, {reason}", None, exact)
+            return Proof(None, f"whether `{name}` is written cannot be told: {where(line)}, {reason}", None, exact)
     return Proof(None, "the kernel writes to none of its parameters", None, exact)

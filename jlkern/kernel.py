@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeAlias, 
 from jlkern import compiled
 from jlkern.choice import plain_array, run_tuning
 from jlkern.dispatch import Dispatcher
-from jlkern.errors import OptionError, SignatureError
+from jlkern.errors import OptionError, SignatureError, close_to
 from jlkern.ndrange import Sizes
 from jlkern.options import Declaration
-from jlkern.runtime import Plan, Runtime, nothing
+from jlkern.runtime import Fixed, Plan, Runtime, nothing
 from jlkern.space import Config
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 NDRange: TypeAlias = "int | tuple[int, ...] | None"
-Fixed: TypeAlias = "Mapping[str, Any] | None"
 
 _SETTINGS = (
     "strategy",
@@ -44,8 +43,8 @@ _SETTINGS = (
 class Kernel(Generic[P]):
     """A kernel, from `@jlkern.kernel` or `jlkern.from_source`: call it with the arguments of its parameters.
 
-    Two keywords go with every call: `ndrange=` launches over other work-items than declared, `config=` fixes tunables
-    (those not named take their default) and asks neither tuning nor memo.
+    Two keywords go with every call: `ndrange=` launches over other work-items than declared, `config=` fixes tunables,
+    a mapping or a `Config` (those not named take their default), and asks neither tuning nor memo.
 
     >>> import numpy as np
     >>> import jlkern
@@ -103,12 +102,17 @@ class Kernel(Generic[P]):
             After Ctrl-C too: then the best so far, marked as interrupted.
         """
         settings = {name: kwargs.pop(name) for name in _SETTINGS if name in kwargs and name not in self._names}
+        for name in kwargs:
+            if name not in self._names:
+                known = (*_SETTINGS, "ndrange", *self._names)
+                raise TypeError(f"{self.__name__}.tune() has no option {name!r}{close_to(name, known)}")
         runtime = self._runtime
         values = self._bound(args, kwargs)
         engine, signature = runtime.validate(values)
         given, sizes = runtime.declaration.sizes(values, ndrange)
         if 0 in sizes:
             raise OptionError(f"{self.__name__}: the ndrange {sizes} holds a 0, so there is nothing to tune")
+        runtime.declaration.check_workgroups(values, given)
         case = runtime.case(engine, signature, values, sizes, given)
         chosen = replace(runtime.declaration.settings, **settings)
         with compiled.locks.hold(("tune", case.key.id)):
@@ -164,7 +168,7 @@ class Kernel(Generic[P]):
         values = self._bound(args, kwargs)
         engine, signature = runtime.validate(values)
         if config is not None:
-            chosen = runtime.declaration.space.resolve(config)
+            chosen = runtime.declaration.resolve(config)
         else:
             chosen = self.explain(*values, ndrange=ndrange).config or runtime.declaration.space.default()
         _, sizes = runtime.declaration.sizes(values, ndrange, chosen.as_dict())
@@ -181,10 +185,14 @@ class Kernel(Generic[P]):
 
     def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         parameters = self._runtime.declaration.parameters
-        return parameters.convert(parameters.bind(args, kwargs))
+        try:
+            bound = parameters.bind(args, kwargs)
+        except TypeError as problem:
+            raise TypeError(f"{self.__name__}({', '.join(parameters.names)}): {problem}") from None
+        return parameters.convert(bound)
 
     def __repr__(self) -> str:
-        return f"<jlkern kernel {self.__qualname__}{self._runtime.declaration.parameters.signature}>"
+        return f"<jlkern kernel {self.__qualname__}{self._runtime.declaration.parameters}>"
 
     # --- what a function of a module does too -----------------------------------------------------------------------
 

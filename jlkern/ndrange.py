@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jlkern.errors import NDRangeError
+from jlkern.errors import NDRangeError, close_to
 from jlkern.space import Params, call_named
 
 Sizes = tuple[int, ...]
@@ -50,6 +50,11 @@ def check_sizes(raw: object, what: str) -> Sizes:
     (5,)
     """
     items = raw if isinstance(raw, (tuple, list)) else (raw,)
+    if any(isinstance(item, str) for item in items):
+        raise NDRangeError(
+            f"{what} gives {raw!r}; a call takes sizes, ints or a tuple of ints: names of parameters and tunables go "
+            "into the decorator's ndrange="
+        )
     if not items:
         raise NDRangeError(f"{what} gives an empty tuple; it must have a size for each dimension")
     return tuple(_size(item, raw, what) for item in items)
@@ -128,6 +133,11 @@ def shape_of(name: str, names: tuple[str, ...], dims: int | None = None) -> NDRa
     def evaluate(known: Mapping[str, Any]) -> Sizes:
         value: object = known[name]
         if not isinstance(value, np.ndarray):
+            if dims is None and isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+                raise NDRangeError(
+                    f"the ndrange is the shape of {name!r}, which is a number in this call; for so many work-items "
+                    f"write ndrange=({name!r},)"
+                )
             raise NDRangeError(
                 f"the ndrange is the shape of {name!r}, which is no array in this call but a {type(value).__name__}; "
                 "pass ndrange= in the call or the decorator"
@@ -171,7 +181,8 @@ def _size(item: object, raw: object, what: str) -> int:
 
 def _unknown(name: str, names: tuple[str, ...], tunables: tuple[str, ...]) -> str:
     known = ", ".join((*names, *tunables)) or "(none)"
-    return f"ndrange= names {name!r}, which is no parameter and no tunable; known are {known}"
+    hint = close_to(name, (*names, *tunables))
+    return f"ndrange= names {name!r}, which is no parameter and no tunable; known are {known}{hint}"
 
 
 def _text(option: object) -> str:

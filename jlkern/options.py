@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import inspect
+import itertools
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,10 +14,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jlkern.engines import select
-from jlkern.errors import EffectsError, MissingSourceError, NDRangeError, OptionError, SignatureError, TunableError
+from jlkern.errors import (
+    ConfigError,
+    EffectsError,
+    MissingSourceError,
+    NDRangeError,
+    OptionError,
+    SignatureError,
+    TunableError,
+    WorkgroupError,
+    close_to,
+    placed,
+)
 from jlkern.ndrange import NDRange, Sizes, check_sizes, make_ndrange, shape_of
 from jlkern.parameters import Parameters
 from jlkern.space import (
+    BLOCKS,
     UNSET,
     Config,
     NamedCall,
@@ -38,6 +51,9 @@ if TYPE_CHECKING:
 
 FIRST_CALLS = ("tune", "nearest", "default")
 
+FITTED = 1000
+"""Configurations that are looked through for a work-group that fits the ndrange."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -46,7 +62,7 @@ class Options:
     tune: Mapping[str, Iterable[Any]] | None = None
     name: str | None = None
     restrictions: Any = None
-    default: Mapping[str, Any] | None = None
+    default: Mapping[str, Any] | Config | None = None
     workgroup: Any = UNSET
     ndrange: Any = None
     key: Callable[..., Any] | None = None
@@ -108,12 +124,44 @@ class Declaration:
         """Whether there is anything to tune."""
         return bool(self.space.tunables)
 
+    @property
+    def place(self) -> str:
+        """Where the kernel's definition stands, for messages."""
+        return self.source.place
+
+    def resolve(self, config: Mapping[str, Any] | Config) -> Config:
+        """Return the configuration that a call's `config=` asks for. Raises `ConfigError`."""
+        try:
+            return self.space.resolve(config)
+        except ConfigError as problem:
+            raise placed(problem, self.title, self.place) from problem.__cause__
+
     def sizes(self, args: tuple[Any, ...], ndrange: Any, params: Params | None = None) -> tuple[Sizes | None, Sizes]:
         """Return the ndrange that a call gives or None, and the one that holds, for the default params or others."""
-        given = None if ndrange is None else check_sizes(ndrange, "ndrange=")
-        if given is not None:
-            return given, given
-        return None, self.ndrange(args, self.space.default().as_dict() if params is None else params)
+        try:
+            given = None if ndrange is None else check_sizes(ndrange, "ndrange=")
+            if given is not None:
+                return given, given
+            return None, self.ndrange(args, self.space.default().as_dict() if params is None else params)
+        except NDRangeError as problem:
+            raise placed(problem, self.title, self.place) from problem.__cause__
+
+    def check_workgroups(self, args: tuple[Any, ...], given: Sizes | None) -> None:
+        """Raise `WorkgroupError` when a call's ndrange has fewer dimensions than every configuration's work-group."""
+        first: WorkgroupError | None = None
+        for config in itertools.islice(self.space.configs(), FITTED):
+            params = config.as_dict()
+            workgroup = self.workgroup(params)
+            if workgroup is None:
+                return
+            try:
+                fit_workgroup(workgroup, len(given if given is not None else self.ndrange(args, params)))
+            except WorkgroupError as problem:
+                first = first or problem
+            else:
+                return
+        if first is not None and not self.space.larger_than(FITTED):
+            raise placed(first, self.title, self.place)
 
     def request(self, signature: Signature, config: Config, ndims: int) -> CompileRequest:
         """Return what to compile for a configuration."""
@@ -167,6 +215,8 @@ def declare(options: Options, source: KernelSource, parameters: Parameters, spac
             f"{title}: the number of work-items cannot be proved from the source ({source.ndrange_problem}); pass "
             "ndrange=: a parameter's name for its shape, a tuple of sizes, or a callable, as ndrange=lambda y: y.size"
         )
+    key = _key_rule(options, names)
+    _check_used(options, source, space, ndrange)
     written, restored, doubtful = _effects(options, source, names, title)
     if options.first_call not in FIRST_CALLS:
         raise OptionError(f"first_call= must be one of {_listed(FIRST_CALLS)}, got {options.first_call!r}")
@@ -182,7 +232,7 @@ def declare(options: Options, source: KernelSource, parameters: Parameters, spac
         written=written,
         restored=restored,
         settings=_settings(options, names, written),
-        key=_key_rule(options, names),
+        key=key,
         reaches=tuple(
             (t, f"val {source.vals.index(t) + 1}" if t in source.vals else "const") for t in sorted(space.names)
         ),
@@ -206,7 +256,8 @@ def check_body(function: types.FunctionType, signature: inspect.Signature) -> No
     code = function.__code__
     if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         raise SignatureError(f"{function.__qualname__} is a coroutine or generator; a kernel is a plain function")
-    if not set(code.co_code[::2]) <= _EMPTY_BODY:
+    loads = (i for i in dis.get_instructions(code) if i.opname in ("LOAD_CONST", "RETURN_CONST"))
+    if not set(code.co_code[::2]) <= _EMPTY_BODY or any(load.argval is not None for load in loads):
         raise SignatureError(
             f"{function.__qualname__} has code in its body, which would never run; leave only the docstring "
             "(or `...`), the kernel's source is what runs"
@@ -251,6 +302,27 @@ def _check_count(source: KernelSource, parameters: Parameters, title: str) -> No
     )
 
 
+def _check_used(options: Options, source: KernelSource, space: Space, ndrange: NDRange) -> None:
+    """Check that each tunable reaches the source or the launch: one that does not changes nothing but the time."""
+    mentioned = source.mentions()
+    if not space.names or mentioned is None:
+        return
+    used = mentioned | set(filter(None, source.vals)) | ndrange.tunables | space.restricted | set(BLOCKS)
+    workgroup = options.workgroup
+    if callable(workgroup):
+        used |= set(call_named(workgroup, space.names, "workgroup=").names)
+    elif workgroup is not UNSET:
+        items = workgroup if isinstance(workgroup, (tuple, list)) else (workgroup,)
+        used |= {item for item in items if isinstance(item, str)}
+    for tunable in space.names:
+        if tunable not in used:
+            hint = close_to(tunable, {*mentioned, *BLOCKS} - set(space.names))
+            raise TunableError(
+                f"the tunable {tunable!r} is used nowhere: neither the source names it nor workgroup=, ndrange= or "
+                f"restrictions={hint}"
+            )
+
+
 def _effects(
     options: Options, source: KernelSource, names: tuple[str, ...], title: str
 ) -> tuple[tuple[str, ...], frozenset[str], frozenset[str]]:
@@ -278,7 +350,8 @@ def _settings(options: Options, names: tuple[str, ...], written: tuple[str, ...]
         raise OptionError(f"compare= must be a mapping of outputs to functions or None, got {compare!r}")
     for name, function in compare.items():
         if name not in written:
-            raise OptionError(f"compare= names {name!r}, which is none of the outputs {_listed(written)}")
+            hint = close_to(name, written)
+            raise OptionError(f"compare= names {name!r}, which is none of the outputs {_listed(written)}{hint}")
         if function is not None and not callable(function):
             raise OptionError(f"compare={{{name!r}: ...}} must be a function or None, got {function!r}")
     if options.reference is not None and not callable(options.reference):
@@ -366,7 +439,9 @@ def _names(option: Any, names: tuple[str, ...], what: str) -> tuple[str, ...]:
         raise OptionError(f"{what} must be a parameter's name or a tuple of names, got {option!r}")
     for item in items:
         if item not in names:
-            raise OptionError(f"{what} names {item!r}, which is none of the parameters {_listed(names)}")
+            raise OptionError(
+                f"{what} names {item!r}, which is none of the parameters {_listed(names)}{close_to(item, names)}"
+            )
     return tuple(items)
 
 

@@ -26,6 +26,12 @@ class Parameters:
     signature: inspect.Signature
     converts: Mapping[str, str]
 
+    def __str__(self) -> str:
+        """Return the parameters as the user wrote them: annotations that are text stand without quotes."""
+        listed = [p.replace(annotation=_bare(p.annotation)) for p in self.signature.parameters.values()]
+        returns = _bare(self.signature.return_annotation)
+        return str(self.signature.replace(parameters=listed, return_annotation=returns))
+
     def full_signature(self) -> inspect.Signature:
         """Return the signature with the keywords that every call takes."""
         extra = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in RESERVED]
@@ -75,6 +81,19 @@ def parameters_of(function: Callable[..., Any]) -> Parameters:
         and (dtype := _conversion(parameter.annotation, function)) is not None
     }
     return Parameters(names, signature, converts)
+
+
+class _Bare(str):
+    """Text whose repr is itself."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _bare(annotation: object) -> object:
+    return _Bare(annotation) if isinstance(annotation, str) else annotation
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature:

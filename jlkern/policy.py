@@ -6,12 +6,14 @@ import contextlib
 import json
 import logging
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from jlkern import log
+from jlkern.errors import OptionError
 from jlkern.space import Config
 
 FORMAT: Final = "jlkern-miss-1"
@@ -106,6 +108,9 @@ def _sizes(data: Any) -> bool:
 
 # One entry for each open context, in the order of opening: its list, and the file that it writes or None.
 _records: dict[object, tuple[list[Miss], Path | None]] = {}
+# How often a context was opened or closed.
+_changes = 0
+_lock = threading.Lock()
 # Lines that this process has written, by file: each miss is written once.
 _written: set[tuple[Path, str]] = set()
 
@@ -125,21 +130,43 @@ def frozen(record: list[Miss] | str | os.PathLike[str] | None = None) -> Iterato
     Yields
     ------
     list of Miss
-        The calls that would have been tuned.
+        The calls that would have been tuned, each kind of call once.
+
+    Raises
+    ------
+    OptionError
+        `record=` is neither.
 
     >>> with frozen() as misses:
     ...     pass
     >>> misses
     []
     """
+    global _changes
+    if record is not None and not isinstance(record, (list, str, os.PathLike)):
+        raise OptionError(
+            f"frozen(record=) takes a list to append the misses to, or the path of a file, got {record!r}; without it "
+            "the context itself yields a list"
+        )
     misses = record if isinstance(record, list) else []
     file = None if record is None or isinstance(record, list) else Path(record)
     mine = object()
-    _records[mine] = misses, file
+    with _lock:
+        _records[mine] = misses, file
+        _changes += 1
     try:
         yield misses
     finally:
-        del _records[mine]
+        with _lock:
+            del _records[mine]
+            _changes += 1
+
+
+def frozen_state() -> Hashable:
+    """Return None, or while tuning is off what tells this time from every other: the plans made in it end with it."""
+    from jlkern.knobs import knobs
+
+    return (_changes, knobs.record) if _records or knobs.frozen else None
 
 
 def is_frozen() -> bool:

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -21,10 +21,13 @@ from jlkern.errors import ArgumentError, UnsupportedError
 from jlkern.ndrange import Sizes, check_sizes
 from jlkern.options import Declaration
 from jlkern.signature import JuliaFunction, Signature, Val, check_written, classify
-from jlkern.space import Config
+from jlkern.space import Config, as_params
 
 if TYPE_CHECKING:
     from jlkern.engines.base import Engine, Launcher
+
+Fixed: TypeAlias = "Mapping[str, Any] | Config | None"
+Key: TypeAlias = tuple[Hashable, ...]
 
 PLANS = 4096
 """Plans that a kernel keeps; the least recently used goes first."""
@@ -56,18 +59,21 @@ class Runtime:
     """The mutable side of one kernel: its plans and what it learned; everything else is in the declaration."""
 
     declaration: Declaration
-    plans: OrderedDict[Hashable, Plan] = field(default_factory=OrderedDict)
+    plans: OrderedDict[Key, Plan] = field(default_factory=OrderedDict)
     generation: int = 0  # how often the plans were forgotten
     tuned_shapes: list[str] = field(default_factory=list)
     checked: set[str] = field(default_factory=set)
 
     # --- calls ------------------------------------------------------------------------------------------------------
 
-    def call(self, args: tuple[Any, ...], ndrange: Any, config: Mapping[str, Any] | None) -> tuple[Plan, bool]:
-        """Run one call; returns the plan it followed, and whether that holds for later calls too."""
+    def call(self, args: tuple[Any, ...], ndrange: Any, config: Fixed) -> tuple[Plan, bool]:
+        """Run one call; returns the plan it followed, and whether that holds for later calls too.
+
+        While frozen, a plan is kept for as long as that lasts: its key holds what the process was frozen by.
+        """
         key = self.key(args, ndrange, config)
         plan = self.recall(key)
-        if plan is not None:
+        if key is not None and plan is not None:
             try:
                 status = plan.fire(*args)
             except Exception:  # the types fit no longer (a read-only array, say): found out below, nothing has run
@@ -75,7 +81,7 @@ class Runtime:
             else:
                 if status:
                     raise_failure(plan, plan.fire, status)
-                return plan, True
+                return plan, key[0] is None
         generation = self.generation
         plan, lasting = self.plan(args, ndrange, config)
         if plan.launcher is not None:
@@ -83,11 +89,11 @@ class Runtime:
             if status:
                 raise_failure(plan, plan.fire, status)
         lasting = lasting and generation == self.generation  # a tuning that ended meanwhile knows better
-        if lasting:
+        if key is not None and (lasting or (key[0] is not None and generation == self.generation)):
             self.remember(key, plan)
         return plan, lasting
 
-    def recall(self, key: Hashable) -> Plan | None:
+    def recall(self, key: Key | None) -> Plan | None:
         """Return the plan kept under a key."""
         if key is None:
             return None
@@ -97,28 +103,26 @@ class Runtime:
                 self.plans.move_to_end(key)
             return plan
 
-    def remember(self, key: Hashable, plan: Plan) -> None:
+    def remember(self, key: Key, plan: Plan) -> None:
         """Keep a plan under a key."""
-        if key is None:
-            return
         with compiled.tables:
             self.plans[key] = plan
             while len(self.plans) > PLANS:
                 self.plans.popitem(last=False)
 
-    def key(self, args: tuple[Any, ...], ndrange: Any, config: Mapping[str, Any] | None) -> Hashable:
+    def key(self, args: tuple[Any, ...], ndrange: Any, config: Fixed) -> Key | None:
         """Return what a plan depends on, or None for a call whose plan must be made anew."""
         rule = self.declaration.ndrange
-        if (rule.dynamic and ndrange is None) or policy.is_frozen():
+        if rule.dynamic and ndrange is None:
             return None
         try:
             if any(isinstance(args[i], np.ndarray) for i in self.counted):
                 return None  # a 0-d array gives a size: only its type could be in the key
             parts = tuple(map(part, args))
             values = tuple((type(args[i]), args[i]) for i in self.valued if not isinstance(args[i], np.ndarray))
-            fixed = None if config is None else tuple((k, repr(v)) for k, v in config.items())
+            fixed = None if config is None else tuple((k, repr(v)) for k, v in dict(as_params(config)).items())
             sizes = None if ndrange is None else check_sizes(ndrange, "ndrange=")
-            key = (parts, values, fixed, sizes)
+            key = (policy.frozen_state(), parts, values, fixed, sizes)
             hash(key)
         except Exception:  # whatever is wrong with the arguments is said with care when the plan is made
             return None
@@ -139,7 +143,7 @@ class Runtime:
 
     # --- plans ------------------------------------------------------------------------------------------------------
 
-    def plan(self, args: tuple[Any, ...], ndrange: Any, config: Mapping[str, Any] | None) -> tuple[Plan, bool]:
+    def plan(self, args: tuple[Any, ...], ndrange: Any, config: Fixed) -> tuple[Plan, bool]:
         """Validate the arguments and decide what to launch; tunes when nothing is known and the policy says so.
 
         Returns the plan and whether it holds for later calls too.
@@ -147,7 +151,7 @@ class Runtime:
         decl = self.declaration
         engine, signature = self.validate(args)
         if config is not None:
-            choice = Choice(decl.space.resolve(config), "call")
+            choice = Choice(decl.resolve(config), "call")
             given, sizes = decl.sizes(args, ndrange, choice.config.as_dict())
             asked = sizes
         else:
@@ -155,6 +159,7 @@ class Runtime:
             asked = sizes
             if 0 in sizes:
                 return Plan(None, nothing, sizes, decl.space.default(), "default", signature, sizes), True
+            decl.check_workgroups(args, given)
             choice = choose(self.case(engine, signature, args, sizes, given))
             if given is None and decl.ndrange.tunables:
                 sizes = decl.ndrange(args, choice.config.as_dict())

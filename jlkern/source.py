@@ -14,6 +14,7 @@ from jlkern.errors import SourceError, SourceSyntaxError, TunableError
 from jlkern.itemindex import prove
 from jlkern.syntax import nodes as n
 from jlkern.syntax.problem import KernelOptionProblem, SyntaxProblem
+from jlkern.syntax.walk import walk
 
 __all__ = ["Effects", "KernelSource", "Origin", "find_origin", "list_kernels", "load_source"]
 
@@ -70,6 +71,40 @@ class KernelSource:
         """The names of the data parameters; an anonymous one is `#1`, `#2`, ... by its place."""
         return tuple(param.name or f"#{place}" for place, param in enumerate(self.parameters, 1))
 
+    @property
+    def place(self) -> str:
+        """Where the kernel's definition stands, for messages."""
+        return self.origin.where(self.kernel.function.pos.line)
+
+    def mentions(self) -> frozenset[str] | None:
+        """Return every name in the kernel and in what it reaches of the source: helpers, constants, types.
+
+        None where there is a construct whose names are not known.
+        """
+        definitions: dict[str, list[n.Node]] = {}
+        todo: list[n.Node] = [self.kernel.function]
+        for item in self.module.items:
+            while isinstance(item, n.MacroCall) and item.args:
+                item = item.args[-1]
+            assign = item.assign if isinstance(item, n.Const) else item
+            if isinstance(item, n.FunctionDef):
+                definitions.setdefault(item.name.rpartition(".")[2], []).append(item)
+            elif isinstance(assign, n.Assign) and isinstance(assign.target, n.Name):
+                definitions.setdefault(assign.target.id, []).append(assign.value)
+            elif not isinstance(item, n.KernelDef):
+                todo.append(item)  # whatever may be called without its name
+        found: set[str] = set()
+        while todo:
+            for node in walk(todo.pop()):
+                if isinstance(node, n.Unsupported):
+                    return None
+                if isinstance(node, n.Name):
+                    found.add(node.id)
+                    todo += definitions.pop(node.id, ())
+                elif isinstance(node, n.Field):
+                    todo += definitions.pop(node.name, ())
+        return frozenset(found)
+
 
 def load_source(
     text: str,
@@ -121,7 +156,7 @@ def load_source(
     _check_tunables(function, tunables, vals, origin)
     try:
         findings = analyse(function, *_definitions(module))
-        proof = prove(function, findings)
+        proof = prove(function, findings, origin.where)
         effects = effects_of(function, findings, proof.exact)
     except RecursionError:
         raise SourceSyntaxError(f"{origin.where(function.pos.line)}: the source is nested too deeply") from None

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, Union
 
-from jlkern.errors import ConfigError, EmptySpaceError, OptionError, TunableError, WorkgroupError
+from jlkern.errors import ConfigError, EmptySpaceError, OptionError, TunableError, WorkgroupError, close_to
 
 # A recursive alias can not be written with `|` in Python 3.10: the name in quotes is not a type yet.
 Value: TypeAlias = Union[bool, int, float, str, tuple["Value", ...]]  # noqa: UP007
@@ -45,6 +45,8 @@ _FUNCTIONS: Final[dict[str, Any]] = {
 } | {"math": math}
 
 _BLOCK_SIZES: Final = ("block_size_x", "block_size_y", "block_size_z")
+BLOCKS: Final = ("block", *_BLOCK_SIZES)
+"""Tunables that are the work-group unless `workgroup=` says otherwise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +87,11 @@ class Config:
         params = " ".join(f"{name}={value}" for name, value in self.params) or "default"
         schedule = " ".join(f"{name}={value}" for name, value in self.schedule)
         return f"{params} [{schedule}]" if schedule else params
+
+
+def as_params(config: Mapping[str, Any] | Config) -> Mapping[str, Any]:
+    """Return the tunables of a configuration; what is none comes back as it is."""
+    return config.as_dict() if isinstance(config, Config) else config
 
 
 @dataclass(frozen=True)
@@ -148,7 +155,10 @@ def call_named(fn: Callable[..., Any], names: Iterable[str], what: str = "callab
             raise OptionError(f"{what}: {_name(fn)} takes {parameter}; it must name what it wants of {_list(known)}")
         if parameter.name not in known:
             if parameter.default is parameter.empty:
-                raise OptionError(f"{what}: {_name(fn)} wants {parameter.name!r}, which is none of {_list(known)}")
+                hint = close_to(parameter.name, known)
+                raise OptionError(
+                    f"{what}: {_name(fn)} wants {parameter.name!r}, which is none of {_list(known)}{hint}"
+                )
             skipped = True
         elif parameter.kind is parameter.KEYWORD_ONLY or (skipped and parameter.kind is not parameter.POSITIONAL_ONLY):
             keywords.append(parameter.name)
@@ -282,20 +292,29 @@ class Space:
         assert isinstance(found, Config)
         return found
 
-    def resolve(self, config: Mapping[str, Any]) -> Config:
+    @property
+    def restricted(self) -> frozenset[str]:
+        """The tunables that restrictions read."""
+        return frozenset(name for checks in self._checks for _, call in checks for name in call.names)
+
+    def resolve(self, config: Mapping[str, Any] | Config) -> Config:
         """Return the configuration that fixes the named params and takes the others from the default.
 
         Raises
         ------
         ConfigError: for an unknown name, a value outside its list, or a restriction that does not hold.
         """
+        config = as_params(config)
         if not isinstance(config, Mapping):
-            raise ConfigError(f"config= must be a mapping of tunables to values, got {config!r}")
+            raise ConfigError(f"config= must be a mapping of tunables to values, or a Config, got {config!r}")
         params = self.default().as_dict()
         for name, raw in config.items():
             tunable = next((t for t in self.tunables if t.name == name), None)
             if tunable is None:
-                raise ConfigError(f"config= names {name!r}, which is none of the tunables {_list(self.names)}")
+                raise ConfigError(
+                    f"config= names {name!r}, which is none of the tunables {_list(self.names)}"
+                    f"{close_to(name, self.names)}"
+                )
             try:
                 value = _value(raw)
             except TunableError:
@@ -315,7 +334,7 @@ class Space:
 def make_space(
     tune: Mapping[str, Iterable[Any]],
     restrictions: Restriction | Sequence[Restriction] | None = None,
-    default: Mapping[str, Any] | None = None,
+    default: Mapping[str, Any] | Config | None = None,
 ) -> Space:
     """Check a declaration and return its space.
 
@@ -344,12 +363,14 @@ def make_space(
     space = Space(tunables, tuple(restrictions))
     if default is None:
         return space
+    default = as_params(default)
     if not isinstance(default, Mapping):
         raise TunableError(f"default= must be a mapping of tunables to values, got {default!r}")
     params: dict[str, Value] = {t.name: t.values[0] for t in tunables}
     for name, raw in default.items():
         if name not in params:
-            raise TunableError(f"default= names {name!r}, which is none of the tunables {_list(space.names)}")
+            hint = close_to(name, space.names)
+            raise TunableError(f"default= names {name!r}, which is none of the tunables {_list(space.names)}{hint}")
         params[name] = _value(raw)
     if not space.contains(params):
         wrong = next(t for t in tunables if t.index(params[t.name]) is None)
@@ -397,7 +418,8 @@ def make_workgroup(option: object, names: Iterable[str]) -> Workgroup:
     for item in items:
         if isinstance(item, str):
             if item not in known:
-                raise WorkgroupError(f"workgroup= names {item!r}, which is none of the tunables {_list(known)}")
+                hint = close_to(item, known)
+                raise WorkgroupError(f"workgroup= names {item!r}, which is none of the tunables {_list(known)}{hint}")
         else:
             _sizes(item, "workgroup=")
     if len(items) == 1:
@@ -477,7 +499,10 @@ def _compile_restriction(restriction: object, names: tuple[str, ...]) -> NamedCa
         bound = {node.id for node in found if isinstance(node.ctx, ast.Store)}
         unknown = sorted(used - bound - _FUNCTIONS.keys() - set(names))
         if unknown:
-            raise TunableError(f"the restriction {restriction!r} names {_list(unknown)}, no tunable of {_list(names)}")
+            hint = close_to(unknown[0], names)
+            raise TunableError(
+                f"the restriction {restriction!r} names {_list(unknown)}, no tunable of {_list(names)}{hint}"
+            )
         wanted = tuple(n for n in names if n in used)
         code = compile(tree, "<restriction>", "eval")
         base = {"__builtins__": {}, **_FUNCTIONS}

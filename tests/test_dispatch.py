@@ -326,7 +326,7 @@ def test_the_proved_default_is_the_written_arrays_shape(engine: PyEngine) -> Non
     ids=str,
 )
 def test_forms_of_ndrange(engine: PyEngine, option: Any, expected: tuple[int, ...]) -> None:
-    k = make(ndrange=option, tune={"items": [2]}, first_call="default")
+    k = make(ndrange=option, tune={"items": [2]}, restrictions=["items > 1"], first_call="default")
     for _ in range(3):
         k(np.zeros(6), 5, np.zeros(6))
     assert ndranges(engine) == [expected] * 3
@@ -447,7 +447,7 @@ def test_a_new_value_costs_its_own_tuning_once(engine: PyEngine, tunings: list[T
 
     def run_with(source: str, tune: dict[str, list[int]]) -> int:
         before = len(tunings)
-        k = jlkern.from_source(source, tune=tune)
+        k = jlkern.from_source(source, tune=tune, restrictions="items < 3")
         for _ in range(2):
             k(y, 1.0, x)
         for task in tunings[before:]:  # what a real tuning journals
@@ -464,13 +464,15 @@ def test_a_new_value_costs_its_own_tuning_once(engine: PyEngine, tunings: list[T
 
 
 def test_combinations_that_were_left_out_are_no_new_values(engine: PyEngine, tunings: list[TuneTask]) -> None:
-    k = fresh(tune={"block": [1, 2], "items": [1, 2]})
+    restrictions = "items < 3"
+    k = fresh(tune={"block": [1, 2], "items": [1, 2]}, restrictions=restrictions)
     y, x = np.zeros(5), np.ones(5)
     k(y, 1.0, x)
     for config in list(tunings[0].space.configs())[1:3]:
         tunings[0].store.end(tunings[0].key, TrialRecord(config, "ok", 1.0))
-    jlkern.from_source(k.source, tune={"block": [1, 2], "items": [1, 2]})(y, 1.0, x)
-    jlkern.from_source(k.source, tune={"block": [1, 2, 4], "items": [1, 2]})(y, 1.0, x)
+    for blocks in ([1, 2], [1, 2, 4]):
+        again = jlkern.from_source(k.source, tune={"block": blocks, "items": [1, 2]}, restrictions=restrictions)
+        again(y, 1.0, x)
     assert len(tunings) == 1
 
 
@@ -637,3 +639,43 @@ def test_the_workgroup_may_not_have_more_dimensions_than_the_ndrange(engine: PyE
         k(np.zeros(6), 1.0, np.zeros(6))
     k(np.zeros((6, 6)), 1.0, np.zeros((6, 6)))
     assert engine.compiled[-1].workgroup == (8, 4)
+
+
+def test_unknown_shapes_are_as_fast_while_frozen_and_tuned_afterwards(
+    engine: PyEngine, tunings: list[TuneTask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    k = fresh(tune={"block": [1, 2]})
+    y, x = np.zeros(5), np.ones(5)
+    with jlkern.frozen() as first:
+        k(y, 1.0, x)
+        seen = misses(k, monkeypatch)
+        for _ in range(3):
+            k(y, 1.0, x)
+        assert (len(seen), len(first)) == (0, 1)
+        with jlkern.frozen() as second:
+            for _ in range(3):
+                k(y, 1.0, x)
+        assert (len(seen), len(first), len(second)) == (1, 1, 1)
+    k(y, 1.0, x)
+    assert len(tunings) == 1
+    with jlkern.frozen() as third:
+        k(y, 1.0, x)
+    assert third == []
+
+
+def test_what_is_kept_while_frozen_ends_with_the_knob(
+    engine: PyEngine, tunings: list[TuneTask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    k = fresh(tune={"block": [1, 2]}, ndrange=lambda y: y.size)
+    y, x = np.zeros(5), np.ones(5)
+    with jlkern.knobs.knobs.scope(frozen=True):
+        k(y, 1.0, x)
+        seen = misses(k, monkeypatch)
+        k(y, 1.0, x)
+        assert seen == []
+        for _ in range(2):
+            k(y, 1.0, x, ndrange=2)
+        assert len(k._runtime.plans) == 1
+    k(y, 1.0, x, ndrange=2)
+    k(y, 1.0, x)
+    assert len(tunings) == 2

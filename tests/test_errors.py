@@ -109,8 +109,8 @@ def test_several_kernels_need_a_name() -> None:
 def test_effects_that_cannot_be_proved() -> None:
     source = SAXPY.replace("@inbounds y[i] += a * x[i]", "fill_it!(y, i)\n    x[i]")
     with pytest.raises(errors.EffectsError, match=r"line \d of the source.*inout="):
-        jlkern.from_source(source, tune={"b": [1, 2]}, ndrange="x")
-    jlkern.from_source(source, tune={"b": [1, 2]}, ndrange="x", inout="y")
+        jlkern.from_source(source, tune={"block": [1, 2]}, ndrange="x")
+    jlkern.from_source(source, tune={"block": [1, 2]}, ndrange="x", inout="y")
     jlkern.from_source(source, ndrange="x")
 
 
@@ -254,14 +254,13 @@ def test_unsupported_constructs_have_a_name_and_a_line() -> None:
             k(np.zeros(3), 1.0, np.zeros(3))
 
 
-def test_strategies_are_looked_up_when_kernel_tuner_is_there(engine: PyEngine) -> None:
-    k = jlkern.from_source(SAXPY, tune={"b": [1, 2]}, strategy="no_such_strategy")
-    with pytest.raises(errors.OptionError, match=r"strategy= must be one of .*genetic_algorithm"):
-        k(np.zeros(3), 1.0, np.zeros(3))
+def test_strategies_are_known_when_a_kernel_is_declared() -> None:
+    with pytest.raises(errors.OptionError, match=r"saxpy: strategy= must be one of .*genetic_algorithm.*'bayes_opt'"):
+        jlkern.from_source(SAXPY, tune={"block": [1, 2]}, strategy="bayes")
 
 
 def test_key_results(engine: PyEngine) -> None:
-    k = jlkern.from_source(SAXPY, tune={"b": [1, 2]}, key=lambda x: {"size": x.size})
+    k = jlkern.from_source(SAXPY, tune={"block": [1, 2]}, key=lambda x: {"size": x.size})
     with pytest.raises(errors.OptionError, match="key= returned"):
         k(np.zeros(3), 1.0, np.zeros(3))
 
@@ -292,3 +291,137 @@ def test_every_error_is_public() -> None:
         name for name, kind in vars(errors).items() if isinstance(kind, type) and kind.__module__ == errors.__name__
     }
     assert ours <= set(jlkern.__all__)
+
+
+def test_a_tunable_that_reaches_nothing_is_refused() -> None:
+    source = (
+        "const SIZE = 2 * items\nhelper(i) = i + SIZE\n@kernel function z!(y)\n i = @index(Global)\n y[i] = {}\nend"
+    )
+    for body in ("helper(i)", "items"):
+        jlkern.from_source(source.replace("{}", body), tune={"items": [1, 2]})
+    named = source.replace("{}", "1")
+    with pytest.raises(errors.TunableError, match=r"z: the tunable 'items' is used nowhere"):
+        jlkern.from_source(named, tune={"items": [1, 2]})
+    jlkern.from_source(named, tune={"items": [1, 2]}, ndrange=lambda y, items: y.size)
+    jlkern.from_source(named, tune={"items": [1, 2]}, ndrange=("items",))
+    jlkern.from_source(named, tune={"items": [1, 2]}, workgroup=("items",))
+    jlkern.from_source(named, tune={"items": [1, 2]}, workgroup=lambda items: items)
+    jlkern.from_source(named, tune={"items": [1, 2]}, restrictions=["items < 3"])
+    jlkern.from_source(named.replace("z!(y)", "z!(y, ::Val{items})"), tune={"items": [1, 2]})
+    jlkern.from_source(named.replace("z!(y)", "z!(y, ::Val{N})"), tune={"items": [1, 2]})
+    with pytest.raises(errors.TunableError, match=r"'itmes' is used nowhere.*did you mean 'items'"):
+        jlkern.from_source(source.replace("{}", "items"), tune={"itmes": [1, 2]})
+    with pytest.raises(errors.TunableError, match=r"did you mean 'block'"):
+        jlkern.from_source(named, tune={"blok": [1, 2]})
+
+
+def test_mistakes_name_the_kernel_and_its_place() -> None:
+    def declare(**options: Any) -> Any:
+        def doubled(y: Any) -> None:
+            """
+            @kernel function doubled!(y)
+                i = @index(Global)
+                y[i] *= 2
+            end
+            """
+
+        return jlkern.kernel(**options)(doubled)
+
+    first = inspect.getsourcelines(declare)[1]
+    place = rf"test_errors.py:{first + 3}: doubled: "
+    for kind, options in (
+        (errors.TunableError, {"tune": {"block": []}}),
+        (errors.TunableError, {"tune": {"items": [1]}}),
+        (errors.EmptySpaceError, {"tune": {"block": [1]}, "restrictions": ["block > 1"]}),
+        (errors.NDRangeError, {"ndrange": "z"}),
+        (errors.OptionError, {"compare": {"z": None}}),
+        (errors.WorkgroupError, {"workgroup": (0,)}),
+    ):
+        with pytest.raises(kind, match=place):
+            declare(**options)
+    k = declare(tune={"block": [1, 2]}, first_call="default")
+    with pytest.raises(errors.ConfigError, match=place + ".*'blok'.*did you mean 'block'"):
+        k(np.zeros(3), config={"blok": 1})
+    with pytest.raises(errors.NDRangeError, match=place + ".*a call takes sizes.*decorator"):
+        k(np.zeros(3), ndrange="y")
+
+
+def test_an_ndrange_that_is_not_proved_names_the_line_in_the_file() -> None:
+    def shifted(y: Any) -> None:
+        """
+        @kernel function shifted!(y)
+            i = @index(Global)
+            y[i + 1] = 2
+        end
+        """
+
+    first = inspect.getsourcelines(shifted)[1]
+    with pytest.raises(errors.NDRangeError, match=rf"test_errors.py:{first + 2}: .*test_errors.py:{first + 4} writes"):
+        jlkern.kernel(shifted)
+
+
+def test_wrong_arguments_and_options_name_the_function(engine: PyEngine) -> None:
+    k = jlkern.from_source(SAXPY, tune={"block": [1, 2]})
+    with pytest.raises(TypeError, match=r"saxpy\(y, a, x\): missing a required argument: 'x'"):
+        k(np.zeros(3), 1.0)
+    with pytest.raises(TypeError, match=r"saxpy.tune\(\) has no option 'efort'; did you mean 'effort'"):
+        k.tune(np.zeros(3), 1.0, np.zeros(3), efort="full")
+    with pytest.raises(TypeError, match=r"jlkern.kernel\(\) has no option 'restriction'; did you mean 'restrictions'"):
+        jlkern.kernel(restriction=[])  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match=r"jlkern.from_source\(\) has no option 'tun'; did you mean 'tune'"):
+        jlkern.from_source(SAXPY, tun={})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("record", [False, True, 3, b"misses"])
+def test_what_frozen_records_to(record: Any) -> None:
+    with pytest.raises(errors.OptionError, match=r"frozen\(record=\) takes a list .* or the path"):
+        with jlkern.frozen(record=record):
+            pass
+
+
+def test_a_work_group_of_more_dimensions_than_the_ndrange_is_one_error(engine: PyEngine) -> None:
+    blocks = {"block_size_x": [8, 16], "block_size_y": [1, 2]}
+    k = jlkern.from_source(SAXPY, tune=blocks)
+    arrays = np.zeros((3, 3)), 1.0, np.zeros((3, 3))
+    for call in (k, k.tune):
+        with pytest.raises(errors.WorkgroupError, match=r"saxpy: the work-group \(8, 1\) has 2 dimensions"):
+            call(*arrays, ndrange=9)
+    assert not engine.compiled
+    mixed = jlkern.from_source(SAXPY, tune={"block": [(8, 1), 8]})
+    mixed.tune(*arrays, ndrange=9)
+
+
+def test_a_number_that_is_the_ndrange_stands_in_a_tuple(engine: PyEngine) -> None:
+    k = jlkern.from_source(SAXPY, ndrange="a")
+    with pytest.raises(errors.NDRangeError, match=r"saxpy: .*write ndrange=\('a',\)"):
+        k(np.zeros(3), 3, np.zeros(3))
+
+
+def test_a_body_with_code_is_refused() -> None:
+    def five(y: Any, a: Any, x: Any) -> Any:
+        return 5
+
+    def documented(y: Any, a: Any, x: Any) -> Any:
+        """Text."""
+        return "text"
+
+    def assigning(y: Any, a: Any, x: Any) -> None:
+        y = x  # noqa: F841
+
+    for function in (five, documented, assigning):
+        with pytest.raises(errors.SignatureError, match="has code in its body"):
+            jlkern.kernel(source=SAXPY)(function)
+
+    def passing(y: Any, a: Any, x: Any) -> None:
+        pass
+
+    def returning(y: Any, a: Any, x: Any) -> None:
+        """Text."""
+        return None  # noqa: RET501
+
+    def dotted(y: Any, a: Any, x: Any) -> None:
+        """Text."""
+        ...
+
+    for function in (passing, returning, dotted):
+        jlkern.kernel(source=SAXPY)(function)

@@ -269,3 +269,20 @@ def test_the_public_surface() -> None:
     with pytest.raises(AttributeError):
         jlkern.nothing
     assert jlkern.synchronize() is jlkern.synchronize("cpu") is None  # type: ignore[func-returns-value]
+
+
+def test_repr_shows_annotations_as_they_are_written() -> None:
+    assert repr(saxpy) == "<jlkern kernel saxpy(y: Any, a: Any, x: Any) -> None>"
+
+
+def test_a_config_goes_wherever_a_mapping_does(engine: PyEngine) -> None:
+    k = jlkern.from_source(SAXPY, tune={"block": [8, 16]}, first_call="default")
+    config = k.config_for(*args())
+    assert config is not None
+    k(*args(), config=config)
+    k(*args(), config=jlkern.Config((("block", 16),)))
+    assert [params["block"] for params, _ in engine.launches] == [8, 16]
+    assert k.bind(*args(), config=config).config == config
+    assert "8" in k.lower(*args(), config=config)
+    again = jlkern.from_source(SAXPY, tune={"block": [8, 16]}, first_call="default", default=k.bind(*args()).config)
+    assert again.config_for(*args()) == config

@@ -18,6 +18,7 @@ from jlkern.errors import OptionError
 from jlkern.space import Config, make_space
 from jlkern.tuning import search as search_module
 from jlkern.tuning.search import OPTIONAL, Search, check_strategy, strategies
+from jlkern.tuning.task import STRATEGIES, TuneSettings
 
 AVAILABLE = [name for name in strategies() if name not in OPTIONAL]
 
@@ -278,3 +279,9 @@ def test_an_exception_of_the_evaluation_is_not_swallowed():
 
     with pytest.raises(KeyboardInterrupt):
         Search(space, evaluate, max_evals=5, strategy="mls").run()
+
+
+def test_the_names_known_without_kernel_tuner_are_its_own():
+    assert sorted(STRATEGIES) == sorted(strategies())
+    with pytest.raises(OptionError, match=r"genetic_algorithm.*did you mean 'simulated_annealing'"):
+        TuneSettings(strategy="simulated_anealing")

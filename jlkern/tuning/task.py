@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from jlkern.errors import OptionError
+from jlkern.errors import OptionError, close_to
 from jlkern.space import Config, Params, Space
 
 if TYPE_CHECKING:
@@ -31,6 +31,31 @@ Compare: TypeAlias = Mapping[str, Callable[[Any], Any] | None]
 # `effort="quick"`: what a first call may cost at most.
 QUICK_EVALS = 60
 QUICK_SECONDS = 30.0
+
+# Kernel Tuner's strategies: a name among these is accepted without importing Kernel Tuner, which takes a second.
+STRATEGIES = (
+    "adaptive_tabu_greywolf",
+    "basinhopping",
+    "bayes_opt",
+    "brute_force",
+    "diff_evo",
+    "dual_annealing",
+    "firefly_algorithm",
+    "genetic_algorithm",
+    "greedy_ils",
+    "greedy_mls",
+    "hybrid_vndx",
+    "minimize",
+    "mls",
+    "nsga2",
+    "nsga3",
+    "ordered_greedy_mls",
+    "pso",
+    "pyatf_strategies",
+    "random_sample",
+    "simulated_annealing",
+    "skopt",
+)
 
 # Where candidates run when the user does not say: measured, see docs/tuning.md.
 ISOLATION: Literal["none", "process"] = "none"
@@ -78,6 +103,12 @@ class TuneSettings:
     trial_limit: float | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.strategy, str) and self.strategy not in STRATEGIES:
+            from jlkern.tuning.search import strategies  # Kernel Tuner of another version may have more
+
+            if self.strategy not in (names := strategies()):
+                hint = close_to(self.strategy, names)
+                raise OptionError(f"strategy= must be one of {', '.join(names)}, got {self.strategy!r}{hint}")
         if self.effort not in ("quick", "full"):
             raise OptionError(f"effort= must be 'quick' or 'full', got {self.effort!r}")
         if self.on_busy not in ("wait", "default"):
