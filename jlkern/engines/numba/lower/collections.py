@@ -10,7 +10,7 @@ from jlkern.engines.numba.lower.arrays import load_index
 from jlkern.engines.numba.lower.comparison import equal
 from jlkern.engines.numba.lower.construct import made
 from jlkern.engines.numba.lower.context import Context, truth
-from jlkern.engines.numba.lower.conversion import cast, convert, number, zero_like, to_prim
+from jlkern.engines.numba.lower.conversion import cast, convert, number, to_prim, zero_like
 from jlkern.engines.numba.lower.mathematics import unary
 from jlkern.engines.numba.lower.registry import BUILTINS, arity, builtin, no_method
 from jlkern.engines.numba.lower.simt import Expr

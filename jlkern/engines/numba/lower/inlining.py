@@ -51,9 +51,7 @@ def inline(
             for special in returned_names():
                 scope.declare(special)
         for variable in assigned(n.Block(body), deep=False):
-            if variable not in params and variable not in scope.names and (
-                isinstance(method, n.FunctionDef) or scope.find(variable) is None
-            ):  # fmt: skip
+            if variable not in params and variable not in scope.names and scope.find(variable) is None:
                 scope.declare(variable)
         result = lower_block(cx, body)
         if isinstance(method, n.FunctionDef) and method.returns is not None:

@@ -17,6 +17,7 @@ from jlkern.engines.numba.lower.values import (
     Array,
     Cartesian,
     CartesianRange,
+    Closure,
     LinearRange,
     Range,
     Scalar,
@@ -41,6 +42,7 @@ def loop(cx: Context, nodes: tuple[n.Node, ...], body: Body) -> list[simt.Stmt]:
     """Lower the body of a loop, once for all rounds: a variable that changes its type becomes a union of its types."""
     names = {name for node in nodes for name in assigned(node, deep=True)}
     found = [cx.scope.find(name) for name in sorted(names)]
+    found += [slot for slot in _captured(cx) if slot not in found]
     carried = [slot for slot in found if slot is not None and slot in cx.bindings]
     for slot in carried:
         cx.settle(slot)
@@ -60,6 +62,23 @@ def loop(cx: Context, nodes: tuple[n.Node, ...], body: Body) -> list[simt.Stmt]:
     for slot in {s for s in found if s is not None and s not in entry}:
         _bind_after(cx, slot, [end[slot] for end in ends if slot in end])
     return stmts
+
+
+def _captured(cx: Context) -> list[Slot]:
+    """Return the variables that a closure which a loop might call assigns."""
+    slots: dict[Slot, None] = {}
+    todo: list[Value] = list(cx.bindings.values())
+    while todo:
+        value = todo.pop()
+        if isinstance(value, Tuple):
+            todo.extend(value.items)
+        if isinstance(value, Closure):
+            own = {p.name for p in value.definition.params}
+            for name in assigned(n.Block((value.definition.body,)), deep=True):
+                slot = value.scope.find(name)
+                if slot is not None and name not in own:
+                    slots[slot] = None
+    return list(slots)
 
 
 def _attempt(cx: Context, body: Body) -> tuple[list[simt.Stmt], list[Bindings]]:
