@@ -185,7 +185,7 @@ def per_item(expr: Expr, uniform: set[str]) -> bool:
 
 
 def uniform_variables(stmts: tuple[Stmt, ...], never: frozenset[str] = frozenset()) -> set[str]:
-    """Return the variables that have the same value in all work-items whenever they are set; `never` names exceptions."""
+    """Return the variables that have the same value in all work-items whenever they are set; but for `never`."""
     definitions: list[tuple[Var, Stmt, bool]] = []
 
     def collect(block: tuple[Stmt, ...], top: bool, in_group_loop: bool) -> None:
