@@ -495,10 +495,38 @@ os._exit(0)
     assert store.acquire(KEY) is not None
 
 
+def test_an_owner_that_was_killed_and_is_not_waited_for_holds_nothing(path):
+    if store_module._state(os.getpid())[0] == "":
+        pytest.skip("the system does not tell a process's state")
+    code = f"""
+from pathlib import Path
+from tests.test_store import KEY
+from jlkern.memo.store import Store
+assert Store(Path({str(path)!r})).acquire(KEY) is not None
+print("held", flush=True)
+input()
+"""
+    environment = {**os.environ, "PYTHONPATH": "."}
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    )
+    try:
+        assert child.stdout.readline() == b"held\n"
+        store = Store(path)
+        assert store.acquire(KEY) is None
+        child.kill()
+        end = time.monotonic() + 10
+        while store_module._state(child.pid)[0] != "Z" and time.monotonic() < end:
+            time.sleep(0.01)
+        assert store.acquire(KEY) is not None
+    finally:
+        child.communicate()
+
+
 def test_a_process_id_that_is_used_again_holds_nothing(path):
     store = Store(path)
     assert store.acquire(KEY) is not None
-    if not store_module._started(os.getpid()):
+    if not store_module._state(os.getpid())[1]:
         pytest.skip("the system does not tell when a process started")
     store._database.write(lambda c: c.execute("UPDATE leases SET started = '1'"), None)
     assert store.acquire(KEY) is not None

@@ -192,7 +192,7 @@ class Store:
     def acquire(self, key: MemoKey) -> Lease | None:
         """Return the lease of a key, or None while another owner that is alive has it."""
         owner = uuid.uuid4().hex
-        me = (owner, _host(), os.getpid(), _started(os.getpid()), time.time() + LEASE_SECONDS)
+        me = (owner, _host(), os.getpid(), _state(os.getpid())[1], time.time() + LEASE_SECONDS)
 
         def work(connection: sqlite3.Connection) -> bool:
             sql = "SELECT host, pid, started, expires FROM leases WHERE id = ? AND exact = ?"
@@ -351,13 +351,14 @@ def _host() -> str:
     return f"{platform.node()} {namespace}"
 
 
-def _started(pid: int) -> str:
-    """Return when a process started, since ids are used again; "" where the system does not tell."""
+def _state(pid: int) -> tuple[str, str]:
+    """Return a process's state letter and when it started, since ids are used again; ("", "") where no one tells."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
-        return ""
-    return stat.rpartition(")")[2].split()[19]
+        return "", ""
+    fields = stat.rpartition(")")[2].split()
+    return fields[0], fields[19]
 
 
 def _alive(host: object, pid: object, started: object, expires: object) -> bool:
@@ -365,7 +366,9 @@ def _alive(host: object, pid: object, started: object, expires: object) -> bool:
         return False
     if host != _host():
         return True
-    if started and _started(pid) != started:
+    state, since = _state(pid)
+    # A process that was killed keeps its id until its parent asks how it ended, which may be never.
+    if (started and since != started) or state in ("Z", "X", "x"):
         return False
     try:
         os.kill(pid, 0)
