@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import random
 import threading
 import time
@@ -757,31 +758,57 @@ def test_the_device_lock_excludes_threads_and_gives_up_politely(tmp_path):
         thread = threading.Thread(target=lambda: most.append(lock_path(Device("cuda", 1, "")).name))
         thread.start()
         thread.join()
-        waited = []
+        had = []
 
         def impatient():
-            with measuring(device, patience=0.02) as seconds:
-                waited.append(seconds)
+            with measuring(device, patience=0.02) as held:
+                had.append(held)
 
         thread = threading.Thread(target=impatient)
         thread.start()
         thread.join()
-    assert most[-1] == "jlkern-cuda-1.lock" and waited[0] >= 0.02
+    assert most[-1] == "jlkern-cuda-1.lock" and had == [False]
 
 
 def test_a_lock_file_that_can_not_be_made_locks_nothing(tmp_path):
     from jlkern.tuning.lock import measuring
 
     (tmp_path / "file").write_text("")
-    with knobs.scope(lock_dir=tmp_path / "file"), measuring(Device("cpu", 0, "x")):
-        pass
+    with knobs.scope(lock_dir=tmp_path / "file"), measuring(Device("cpu", 0, "x")) as held:
+        assert held
 
 
-def test_waiting_for_the_device_is_not_this_runs_time():
-    clock = run_module.Clock(10.0)
-    clock.waited = 5.0
-    clock.start -= 12.0
-    assert not clock.over() and clock.over(0.65)
+def test_a_lock_that_is_never_had_is_waited_for_once_within_the_time_limit(tmp_path, caplog):
+    fcntl = pytest.importorskip("fcntl")
+    with open(tmp_path / "jlkern-cpu-0.lock", "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        start = time.monotonic()
+        with caplog.at_level(logging.WARNING, logger="jlkern"):
+            result = tune(make_task(FakeEngine(add_one, cost_by_block), time_limit=2.0))
+    assert 0.5 <= time.monotonic() - start < 2.0
+    assert len([r for r in caplog.records if "lock" in r.getMessage()]) == 1
+    assert result.noisy and str(result.best) == "block=128" and any("lock" in note for note in result.notes)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_does_not_keep_the_device_locked():
+    from jlkern.tuning.lock import measuring
+
+    device = Device("cpu", 0, "x")
+    ends = os.pipe()
+    with measuring(device):
+        child = os.fork()
+        if child == 0:
+            os.read(ends[0], 1)
+            os._exit(0)
+    try:
+        with measuring(device, patience=0.1) as held:
+            assert held
+    finally:
+        os.write(ends[1], b"x")
+        os.waitpid(child, 0)
+        for end in ends:
+            os.close(end)
 
 
 # --- with the embedded engine -----------------------------------------------------------------------------------------

@@ -21,13 +21,15 @@ from jlkern.knobs import knobs
 if TYPE_CHECKING:
     from jlkern.engines.base import Device
 
-# One trial holds the lock for a second or so; more means that its holder hangs.
+# One trial holds the lock for a second or so, final rounds some seconds; more means that its holder hangs.
 PATIENCE: Final = 60.0
 
 _log = log.get(__name__)
 # Threads of this process: file locks do not tell them apart on every system.
 _threads: dict[Path, threading.Lock] = {}
-_guard = threading.Lock()
+# Descriptors of lock files that this process has open.
+_files: set[int] = set()
+_guard = threading.RLock()
 
 
 def lock_path(device: Device) -> Path:
@@ -36,22 +38,21 @@ def lock_path(device: Device) -> Path:
 
 
 @contextmanager
-def measuring(device: Device, patience: float = PATIENCE) -> Iterator[float]:
-    """Hold a device's lock; yields the seconds that were spent waiting for it."""
-    start = time.monotonic()
+def measuring(device: Device, patience: float = PATIENCE) -> Iterator[bool]:
+    """Hold a device's lock; yields whether it was had within so many seconds. Where there can be none, it was."""
+    deadline = time.monotonic() + patience
     path = lock_path(device)
     with _guard:
         threads = _threads.setdefault(path, threading.Lock())
-    held = threads.acquire(timeout=patience)
+    held = threads.acquire(timeout=max(0.0, patience))
     file = None
     try:
-        file = _open(path)
-        if file is not None and not _flock(file, start + patience):
-            log.event(_log, logging.WARNING, "device lock not had in time", path=path)
-        yield time.monotonic() - start
+        if held:
+            file = _open(path)
+        yield held and (file is None or _flock(file, deadline))
     finally:
         if file is not None:
-            os.close(file)  # gives the lock up
+            _close(file)  # gives the lock up
         if held:
             threads.release()
 
@@ -59,16 +60,27 @@ def measuring(device: Device, patience: float = PATIENCE) -> Iterator[float]:
 def _open(path: Path) -> int | None:
     """Open the lock file, which may belong to another user; None where that can not be done."""
     flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    with suppress(OSError):
-        return os.open(path, flags)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(path, flags | os.O_CREAT, 0o644)
-        # Reading is all that a lock needs, so that other users can share the file.
-        return file
-    except OSError as problem:
-        log.event(_log, logging.DEBUG, "no device lock", path=path, problem=problem)
-        return None
+    with _guard:  # no fork comes between the opening and the note of it
+        with suppress(OSError):
+            file = os.open(path, flags)
+            _files.add(file)
+            return file
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # Reading is all that a lock needs, so that other users can share the file.
+            file = os.open(path, flags | os.O_CREAT, 0o644)
+            _files.add(file)
+            return file
+        except OSError as problem:
+            log.event(_log, logging.DEBUG, "no device lock", path=path, problem=problem)
+            return None
+
+
+def _close(file: int) -> None:
+    with _guard:
+        if file in _files:  # not so in a child that was forked meanwhile
+            _files.remove(file)
+            os.close(file)
 
 
 def _flock(file: int, deadline: float) -> bool:
@@ -81,7 +93,7 @@ def _flock(file: int, deadline: float) -> bool:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
         except BlockingIOError:
-            if time.monotonic() > deadline:
+            if time.monotonic() >= deadline:
                 return False
             time.sleep(0.005)
         except OSError:  # a file system without locks
@@ -89,10 +101,18 @@ def _flock(file: int, deadline: float) -> bool:
 
 
 def _after_fork() -> None:
+    """Drop what the parent holds: a lock lasts until every copy of its descriptor is closed, in children as well."""
     global _guard
-    _guard = threading.Lock()
+    for file in _files:
+        with suppress(OSError):
+            os.close(file)
+    _files.clear()
+    _guard = threading.RLock()
     _threads.clear()
 
 
+# The functions look `_guard` up when they are called, since a child makes a new one.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(
+        before=lambda: _guard.acquire(), after_in_parent=lambda: _guard.release(), after_in_child=_after_fork
+    )

@@ -172,6 +172,8 @@ class _Run:
             except KeyboardInterrupt:
                 self.interrupted = True
                 self.best_so_far()
+        if lab.unlocked:
+            self.notes.append("others held the device's lock, so it was measured without, and the times are noisy")
         for config in lab.crashed:
             what = "did not end" if lab.trials[config].status == "hung" else "took the process down"
             self.notes.append(f"{config} {what} in an earlier run; it is skipped (fresh=True tries it)")
@@ -204,7 +206,7 @@ class _Run:
         if trial.status != "ok":
             log.event(_log, logging.WARNING, "the default can not be used", config=default, reason=trial.reason)
             self.notes.append(f"the default {default} can not be used ({trial.status}): {trial.reason}")
-        if lab.noisy:
+        if lab.noisy and not lab.unlocked:
             self.notes.append("the machine was not steady, so the times are noisy")
 
     def search(self) -> None:

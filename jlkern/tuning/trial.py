@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from jlkern.errors import CompileError, SourceError, TuningError, UnsupportedErr
 from jlkern.memo.store import Lease, TrialRecord
 from jlkern.space import Config
 from jlkern.tuning import bench, hooks
-from jlkern.tuning.lock import measuring
+from jlkern.tuning.lock import PATIENCE, measuring
 from jlkern.tuning.scratch import Scratch, ScratchTooLarge
 from jlkern.tuning.task import Status, Trial, TuneTask
 from jlkern.tuning.verify import compare_outputs, reduction_length
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 # A candidate's share of measuring time, and how many compiled candidates are kept for the final rounds.
 SHARE: Final = 0.3
 KEEP: Final = 12
+# The part of the time limit that one wait for the device's lock may take.
+WAIT_PART: Final = 0.25
 # What a stored trial must have ended as to be believed without a new one. A result that was wrong may be right under
 # another tolerance, and a launch may have failed for want of memory, so these are tried again.
 BELIEVED: Final = ("ok", "compile")
@@ -39,15 +42,18 @@ _log = log.get(__name__)
 
 @dataclass
 class Clock:
-    """The time of a run; waiting for others does not count."""
+    """The time of a run, which includes waiting for the device."""
 
     limit: float | None
     start: float = field(default_factory=time.monotonic)
-    waited: float = 0.0
 
     def elapsed(self) -> float:
         """Return the seconds that this run has used."""
-        return time.monotonic() - self.start - self.waited
+        return time.monotonic() - self.start
+
+    def left(self) -> float:
+        """Return the seconds until the limit."""
+        return math.inf if self.limit is None else max(0.0, self.limit - self.elapsed())
 
     def over(self, part: float = 1.0) -> bool:
         """Tell whether this part of the limit is used up."""
@@ -71,6 +77,7 @@ class Lab:
     reference_config: Config | None = None
     drift: float = 1.0  # this run's time of the default over the stored one
     noisy: bool = False
+    unlocked: bool = False  # the device's lock was not had in time
     isolation: Isolation | None = None
 
     def __post_init__(self) -> None:
@@ -273,9 +280,15 @@ class Lab:
 
     @contextmanager
     def measuring(self) -> Iterator[None]:
-        """Hold the device's lock; waiting for it is not this run's time."""
-        with measuring(self.device) as waited:
-            self.clock.waited += waited
+        """Hold the device's lock; a run that could not have it once goes on without, and is noisy."""
+        if self.unlocked:
+            yield
+            return
+        limit = math.inf if self.clock.limit is None else WAIT_PART * self.clock.limit
+        with measuring(self.device, min(PATIENCE, limit, self.clock.left())) as held:
+            if not held:
+                self.unlocked = self.noisy = True
+                log.event(_log, logging.WARNING, "device lock not had in time; measuring without", kernel=self.task.name)
             yield
 
     def contender(self, config: Config) -> Callable[[], float] | None:
