@@ -165,3 +165,59 @@ def test_the_environment_is_left_as_it_was() -> None:
     assert threads.layer.cache_info().currsize == 1
     assert dict(os.environ) == before
     """)
+
+
+def test_failing_launches_at_the_same_time_keep_their_errors_apart() -> None:
+    passes("""
+    import re
+    from jlkern.errors import BoundsError
+    fire = large.fire((400,))
+    bound = {n: large.bind((400,), (np.zeros(400), x[:n], 1.0)) for n in (50, 100, 399, 400)}
+    mixed = []
+    def work(n):
+        for k in range(400):
+            status = fire(np.zeros(400), x[:n], 1.0) if k % 2 else bound[n]()
+            if n == 400:
+                mixed.extend([status] if status else [])
+                continue
+            try:
+                large.fail(fire, status)
+            except BoundsError as error:
+                if f"`x[{n + 1}]` is out of bounds: the size is ({n},)" not in str(error):
+                    mixed.append(str(error))
+            else:
+                mixed.append("no error")
+    workers = [threading.Thread(target=work, args=(n,)) for n in (50, 100, 399, 400, 400)]
+    [w.start() for w in workers]
+    [w.join() for w in workers]
+    assert not mixed, mixed[:3]
+    """)
+
+
+def test_a_layer_that_is_not_there_is_done_without() -> None:
+    assert passes("run()\nprint(threads.layer())", NUMBA_THREADING_LAYER="tbb").strip() in ("none", "tbb")
+
+
+def test_fork_while_another_thread_compiles() -> None:
+    passes("""
+    def compile_on():
+        for n in range(2, 12):
+            text = TEXT.replace("1:20", f"1:{n}")
+            other = load_source(text, Origin(None, 1, False), ())
+            signature = tuple(classify(name, a) for name, a in zip(other.names, (x, x, 1.0)))
+            engine().compile(CompileRequest(other, signature, {}, (64,), 1, other.effects.written))
+    worker = threading.Thread(target=compile_on)
+    worker.start()
+    for _ in range(5):
+        child = os.fork()
+        if not child:
+            try:
+                y = np.zeros(100, np.float32)
+                fire = launcher((y, y, np.float32(1))).fire((100,))
+                os._exit(7 if fire(y, y.copy(), np.float32(1)) == 0 else 2)
+            except BaseException as error:
+                print(repr(error), flush=True)
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    worker.join()
+    """)

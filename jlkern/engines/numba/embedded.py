@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
 
 from jlkern.engines.base import CompileRequest, Device, Engine, Environment, Launcher
 from jlkern.engines.numba.lower.simt import Kernel
+from jlkern.errors import CompileError, EngineError
 from jlkern.source import KernelSource
 from jlkern.space import Schedule
 
@@ -56,8 +61,15 @@ class NumbaEngine(Engine):
         from jlkern.engines.numba.emit.cpu import emit
         from jlkern.engines.numba.launcher import NumbaLauncher, compile_chunk
 
-        kernel = self._lowered(request)
-        text = emit(kernel, self._known(request.schedule, request.ndims))
+        try:
+            kernel = self._lowered(request)
+            text = emit(kernel, self._known(request.schedule, request.ndims))
+        except RecursionError as error:
+            where = request.source.origin.where(request.source.kernel.function.pos.line)
+            raise CompileError(
+                f"{where}: an expression of `{request.source.name}` is nested too deeply, or too long, to be compiled; "
+                "split it, or use a loop"
+            ) from error
         code = compile_chunk(text, request.source.name)
         return NumbaLauncher(request, kernel, text, code, layout(kernel), per_item(kernel.body))
 
@@ -92,8 +104,35 @@ class NumbaEngine(Engine):
 
 @cache
 def engine() -> NumbaEngine:
-    """Return the embedded engine."""
+    """Return the embedded engine; the first call imports Numba.
+
+    Raises
+    ------
+    EngineError
+        Numba is told not to compile (`NUMBA_DISABLE_JIT`).
+    """
+    with _uninterrupted():
+        import numba
+        from numba.core.compiler_lock import global_compiler_lock
+    if numba.config.DISABLE_JIT:
+        raise EngineError("NUMBA_DISABLE_JIT is set, so Numba compiles nothing; unset it to use the numba engine")
+    from jlkern.engines.numba import threads
+
+    threads.hold_over_fork(global_compiler_lock)
     return NumbaEngine()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait: a package whose import was interrupted cannot be imported again in this process."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _installed() -> bool:

@@ -19,17 +19,16 @@ from jlkern.engines.numba.emit.block import ArraySlots, Layout
 from jlkern.engines.numba.namespace import namespace
 from jlkern.signature import ArgType, ArrayArg, ScalarArg, Signature, TupleArg
 
-HEADER = 4
+HEADER = 3
 UNALIGNED = -1
 """The status of an entry that was given an array whose address is no multiple of its element's alignment."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """What an entry reads: code address, number of groups, threads, address of the error area; then the ndrange."""
+    """What an entry reads: code address, number of groups, threads; then the ndrange."""
 
     row: np.ndarray[Any, np.dtype[np.int64]]
-    errors: np.ndarray[Any, np.dtype[np.int64]]
 
     @property
     def address(self) -> int:
@@ -53,9 +52,7 @@ def make_plan(code: int, ndrange: tuple[int, ...], workgroup: tuple[int, ...], c
     groups = 1
     for n, w in zip(ndrange, workgroup, strict=True):
         groups *= -(-n // w)
-    errors = np.zeros(threads.SLOTS * max(1, count), np.int64)
-    row = np.array([code, groups, count, errors.ctypes.data, *ndrange], np.int64)
-    return Plan(row, errors)
+    return Plan(np.array([code, groups, count, *ndrange], np.int64))
 
 
 def runtime_arguments(signature: Signature) -> tuple[int, ...]:
@@ -95,16 +92,22 @@ def _packing(signature: Signature, written: tuple[bool, ...], place: Layout, dim
     return lines
 
 
+_RUN = (
+    "details = stack_int64(16)",
+    "status = call_chunk(load(plan_, 0), address_of(block), address_of(details), 0, load(plan_, 1))",
+    "if status != 0:",
+    "    return keep_report(status, details)",
+    "return 0",
+)
 _BODIES = {
-    "serial": "return call_chunk(load(plan_, 0), address_of(block), load(plan_, 3), 0, load(plan_, 1))",
-    "nogil": "return call_chunk(load(plan_, 0), address_of(block), load(plan_, 3), 0, load(plan_, 1))",
-    "parallel": (
-        "return run_parallel(load(plan_, 0), address_of(block), load(plan_, 3), load(plan_, 1), load(plan_, 2))"
-    ),
-    "pack": "return 0",
+    "serial": _RUN,
+    "nogil": _RUN,
+    "parallel": ("return run_parallel(load(plan_, 0), address_of(block), load(plan_, 1), load(plan_, 2))",),
+    "pack": ("return 0",),
 }
 
 _compiling = threading.Lock()
+threads.hold_over_fork(_compiling)
 
 
 @lru_cache(maxsize=512)
@@ -118,7 +121,7 @@ def _made(kind: str, signature: Signature, written: tuple[bool, ...], place: Lay
         "plan_ = pointer_int64(plan)",
         f"block = {block}",
         *_packing(signature, written, place, dims),
-        _BODIES[kind],
+        *_BODIES[kind],
     ]
     source = f"def entry({', '.join(['plan', *extra, *names])}):\n" + "".join(f"    {line}\n" for line in body)
     scope = dict(namespace())

@@ -47,6 +47,7 @@ class Code:
 
 _codes: OrderedDict[str, Code] = OrderedDict()
 _lock = threading.Lock()
+threads.hold_over_fork(_lock)
 
 
 def compile_by_numba(text: str, name: str) -> Code:
@@ -141,14 +142,11 @@ class NumbaLauncher(Launcher):
     def bind(self, ndrange: tuple[int, ...], args: tuple[Any, ...]) -> Callable[[], int]:
         plan, kind = self._plan(ndrange)
         block = self._block(plan, args)
-        errors_at = int(plan.errors.ctypes.data)
         if kind in ("parallel", "pooled"):
             run: Any = threads.parallel() if kind == "parallel" else threads.pooled
-            made: Any = partial(run, plan.code, int(block.ctypes.data), errors_at, plan.groups, plan.threads)
+            made: Any = partial(run, plan.code, int(block.ctypes.data), plan.groups, plan.threads)
         else:
-            made = partial(
-                threads.serial(kind == "nogil"), plan.code, int(block.ctypes.data), errors_at, 0, plan.groups
-            )
+            made = partial(threads.serial(kind == "nogil"), plan.code, int(block.ctypes.data), 0, plan.groups)
         made.plan, made.block, made.args_kept, made.code = plan, block, args, self._code
         return made  # type: ignore[no-any-return]
 
@@ -166,7 +164,7 @@ class NumbaLauncher(Launcher):
         plan: Plan = bound.plan
         if bound.func is threads.serial(True) or bound.func is threads.serial(False):
             repeated: Any = threads.repeated()
-            many = partial(repeated, *bound.args[:3], plan.groups)
+            many = partial(repeated, *bound.args[:2], plan.groups)
 
             def sample(times: int) -> float:
                 start = time.perf_counter()
@@ -188,15 +186,15 @@ class NumbaLauncher(Launcher):
         return sample
 
     def fail(self, fire: Callable[..., int], status: int) -> None:
-        plan: Plan = fire.plan  # type: ignore[attr-defined]
         source = self.request.source
         if status == UNALIGNED:
             raise errors.ArgumentError(f"`{source.name}`: an array is not aligned to its elements; pass a copy of it")
-        if status > len(self._kernel.sites):
+        number, bits = threads.read_report(status)
+        if number > len(self._kernel.sites):
             raise KernelError(f"{source.origin.where(source.kernel.function.pos.line)}: {DIVERGED}")
-        site = self._kernel.sites[status - 1]
-        types = _detail_types(self._kernel, status)
-        details = [_detail(bits, ty) for bits, ty in zip(plan.errors.tolist(), types, strict=False)]
+        site = self._kernel.sites[number - 1]
+        types = _detail_types(self._kernel, number)
+        details = [_detail(value, ty) for value, ty in zip(bits, types, strict=False)]
         raise _error(site, details, source.origin.where(site.line))
 
 
@@ -230,4 +228,4 @@ def _pack_and_run(plan: Plan, pack: Callable[..., int], length: int, *args: Any)
     block = np.zeros(max(1, length), np.int64)
     address = int(block.ctypes.data)
     status = pack(plan.address, address, *args)
-    return status or threads.pooled(plan.code, address, int(plan.errors.ctypes.data), plan.groups, plan.threads)
+    return status or threads.pooled(plan.code, address, plan.groups, plan.threads)

@@ -7,6 +7,7 @@ Python threads runs compiled code without the GIL.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -18,7 +19,10 @@ from typing import Any
 from jlkern.engines.numba.namespace import namespace
 
 SLOTS = 16
-"""int64 slots of the error area of one thread: the details of a failed check, and last its number."""
+"""int64 slots for what a thread has to say of a failed check: the details, and last the check's number."""
+
+MOST = 64
+"""The most threads that a launch uses."""
 
 _WAITING = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
 _lock = threading.Lock()
@@ -33,17 +37,40 @@ def _after_fork() -> None:
     _pool.clear()
 
 
+_held_over_fork: list[Any] = []
+"""Locks of compilation: a fork waits for them, so that no child is born with one that nobody will release."""
+
+
+def hold_over_fork(lock: Any) -> None:
+    """Have forks wait for a lock; one that is taken while another is held must come before that one."""
+    _held_over_fork.insert(0, lock)
+
+
+def _before_fork() -> None:
+    for lock in _held_over_fork:
+        lock.acquire()
+
+
+def _release() -> None:
+    for lock in reversed(_held_over_fork):
+        lock.release()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_release, after_in_child=_release)
 os.register_at_fork(after_in_child=_after_fork)
 
 
 @cache
 def layer() -> str:
-    """Return the name of Numba's threading layer, starting it if nobody has: "omp", "tbb" or "workqueue"."""
+    """Return the name of Numba's threading layer, starting it if nobody has: "omp", "tbb", "workqueue" or "none"."""
     import numba
     from numba.np.ufunc.parallel import _launch_threads
 
-    with _short_spins():
-        _launch_threads()
+    try:
+        with _short_spins():
+            _launch_threads()
+    except ValueError:  # the layer that NUMBA_THREADING_LAYER names is not there
+        return "none"
     return str(numba.threading_layer())
 
 
@@ -68,7 +95,7 @@ def _short_spins() -> Iterator[None]:
 def numba_threads_usable() -> bool:
     """Tell whether compiled code may use Numba's own threads here and now."""
     name = layer()
-    return name != "workqueue" and not (_forked and name != "tbb")
+    return name in ("omp", "tbb") and not (_forked and name == "omp")
 
 
 def count() -> int:
@@ -80,7 +107,7 @@ def count() -> int:
     started = bool(getattr(numba_parallel, "_is_initialized", True))
     allowed = numba.get_num_threads() if started else numba.config.NUMBA_NUM_THREADS
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(int(allowed), available, _quota()))
+    return max(1, min(int(allowed), available, _quota(), MOST))
 
 
 @cache
@@ -94,79 +121,90 @@ def _quota() -> int:
         return 1 << 16
 
 
-Run = Callable[[int, int, int, int, int], int]
+Run = Callable[[int, int, int, int], int]
+"""A function that runs work-groups; it returns 0, or the address of a report on a failed check (`read_report`)."""
 
 
 @cache
 def serial(nogil: bool) -> Run:
-    """Return `run(code, block, errors, first, last)`: work-groups `first` to before `last` in this thread."""
+    """Return `run(code, block, first, last)`: work-groups `first` to before `last` in this thread."""
     import numba
 
-    call_chunk = namespace()["call_chunk"]
+    call_chunk, stack, address_of, keep_report = _names("call_chunk stack_int64 address_of keep_report")
 
-    def run(code: int, block: int, errors: int, first: int, last: int) -> int:
-        return call_chunk(code, block, errors, first, last)  # type: ignore[no-any-return]
+    def run(code: int, block: int, first: int, last: int) -> int:
+        details = stack(16)
+        status = call_chunk(code, block, address_of(details), first, last)
+        if status != 0:
+            return keep_report(status, details)  # type: ignore[no-any-return]
+        return 0
 
     i64 = numba.int64
-    compiled: Run = numba.njit(i64(i64, i64, i64, i64, i64), nogil=nogil)(run)
+    compiled: Run = numba.njit(i64(i64, i64, i64, i64), nogil=nogil)(run)
     return compiled
 
 
 @cache
-def repeated() -> Callable[[int, int, int, int, int], int]:
-    """Return `run(code, block, errors, groups, times)`: all work-groups in this thread, several times over."""
+def repeated() -> Run:
+    """Return `run(code, block, groups, times)`: all work-groups in this thread, several times over."""
     import numba
 
-    call_chunk = namespace()["call_chunk"]
+    call_chunk, stack, address_of, keep_report = _names("call_chunk stack_int64 address_of keep_report")
 
-    def run(code: int, block: int, errors: int, groups: int, times: int) -> int:
+    def run(code: int, block: int, groups: int, times: int) -> int:
+        details = stack(16)
         for _ in range(times):
-            status = call_chunk(code, block, errors, 0, groups)
+            status = call_chunk(code, block, address_of(details), 0, groups)
             if status != 0:
-                return status  # type: ignore[no-any-return]
+                return keep_report(status, details)  # type: ignore[no-any-return]
         return 0
 
     i64 = numba.int64
-    compiled: Callable[[int, int, int, int, int], int] = numba.njit(i64(i64, i64, i64, i64, i64), nogil=True)(run)
+    compiled: Run = numba.njit(i64(i64, i64, i64, i64), nogil=True)(run)
     return compiled
 
 
 @cache
 def parallel() -> Run:
-    """Return `run(code, block, errors, groups, threads)`: all work-groups on Numba's threads.
+    """Return `run(code, block, groups, threads)`: all work-groups on Numba's threads, of which there are at most 64.
 
     The groups are cut into a few chunks per thread, dealt out in turn, so that uneven work evens out. Of several failed
     checks the first thread's is reported.
     """
     import numba
 
-    call_chunk, pointer, load, store = (namespace()[n] for n in ("call_chunk", "pointer_int64", "load", "store"))
+    call_chunk, stack, address_of, keep_report = _names("call_chunk stack_int64 address_of keep_report")
+    pointer, load, store = _names("pointer_int64 load store")
     prange = numba.prange
 
-    def run(code: int, block: int, errors: int, groups: int, threads: int) -> int:
+    def run(code: int, block: int, groups: int, threads: int) -> int:
+        areas = address_of(stack(1024))  # SLOTS for each of MOST threads
         chunks = min(groups, threads * 4)
         for t in prange(threads):
             status = 0
-            area = errors + t * SLOTS * 8
+            area = areas + t * SLOTS * 8
             for c in range(t, chunks, threads):
                 status = call_chunk(code, block, area, c * groups // chunks, (c + 1) * groups // chunks)
                 if status != 0:
                     break
             store(pointer(area), SLOTS - 1, status)
         for t in range(threads):
-            status = load(pointer(errors), t * SLOTS + SLOTS - 1)
+            area = areas + t * SLOTS * 8
+            status = load(pointer(area), SLOTS - 1)
             if status != 0:
-                for k in range(SLOTS - 1):
-                    store(pointer(errors), k, load(pointer(errors), t * SLOTS + k))
-                return status  # type: ignore[no-any-return]
+                return keep_report(status, pointer(area))  # type: ignore[no-any-return]
         return 0
 
     i64 = numba.int64
-    compiled: Run = numba.njit(i64(i64, i64, i64, i64, i64), parallel=True, nogil=True)(run)
+    compiled: Run = numba.njit(i64(i64, i64, i64, i64), parallel=True, nogil=True)(run)
     return compiled
 
 
-def pooled(code: int, block: int, errors: int, groups: int, threads: int) -> int:
+def _names(names: str) -> list[Any]:
+    return [namespace()[name] for name in names.split()]
+
+
+def pooled(code: int, block: int, groups: int, threads: int) -> int:
     """Run all work-groups on Python threads; the same contract as `parallel`."""
     run = serial(True)
     with _lock:
@@ -175,22 +213,25 @@ def pooled(code: int, block: int, errors: int, groups: int, threads: int) -> int
         pool = _pool[0]
     chunks = min(groups, threads)
     cuts = [c * groups // chunks for c in range(chunks + 1)]
-    jobs = [pool.submit(run, code, block, errors + c * SLOTS * 8, cuts[c], cuts[c + 1]) for c in range(1, chunks)]
-    statuses = [run(code, block, errors, cuts[0], cuts[1]), *(job.result() for job in jobs)]
-    for c, status in enumerate(statuses):
-        if status:
-            _copy_details(errors, c)
-            return status
-    return 0
+    jobs = [pool.submit(run, code, block, cuts[c], cuts[c + 1]) for c in range(1, chunks)]
+    reports = [run(code, block, cuts[0], cuts[1]), *(job.result() for job in jobs)]
+    failed = [report for report in reports if report]
+    for report in failed[1:]:
+        read_report(report)
+    return failed[0] if failed else 0
 
 
-def _copy_details(errors: int, thread: int) -> None:
-    import ctypes
+def read_report(address: int) -> tuple[int, list[int]]:
+    """Return a report's check and details, and free it; it can be read once."""
+    record = (ctypes.c_int64 * SLOTS).from_address(address)
+    site, *details = record
+    free = ctypes.CDLL(None).free
+    free.argtypes = [ctypes.c_void_p]
+    free(address)
+    return site, details
 
-    ctypes.memmove(errors, errors + thread * SLOTS * 8, (SLOTS - 1) * 8)
 
-
-def run_parallel(code: int, block: int, errors: int, groups: int, threads: int) -> int:
+def run_parallel(code: int, block: int, groups: int, threads: int) -> int:
     """Run all work-groups on several threads, by Numba's where they are safe."""
     run: Any = parallel() if numba_threads_usable() else pooled
-    return int(run(code, block, errors, groups, threads))
+    return int(run(code, block, groups, threads))

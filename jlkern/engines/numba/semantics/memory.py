@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import llvmlite.ir as ir
+from numba.core import cgutils
 from numba.core import types as _types
 from numba.extending import intrinsic
 
@@ -177,6 +178,30 @@ def call_chunk(_typing: Any, code: Any, block: Any, errors: Any, first: Any, las
         return b.call(function, args[1:])
 
     return types.int64(types.int64, types.int64, types.int64, types.int64, types.int64), codegen
+
+
+REPORT = 16
+"""int64 slots of a report: the number of the failed check, then its details."""
+
+
+@intrinsic
+def keep_report(_typing: Any, site: Any, details: Any) -> Any:
+    """Put a failed check's number and details into memory of their own; its address, which is never 0 or negative.
+
+    Each launch makes its own report, so that launches at the same time do not mix theirs. Whoever reads it frees it.
+    """
+
+    def codegen(_context: Any, b: Any, _sig: Any, args: Any) -> Any:
+        byte = ir.IntType(8).as_pointer()
+        malloc = cgutils.get_or_insert_function(b.module, ir.FunctionType(byte, [_I64]), "malloc")
+        record = b.bitcast(b.call(malloc, [ir.Constant(_I64, 8 * REPORT)]), _I64.as_pointer())
+        b.store(args[0], record)
+        for k in range(1, REPORT):
+            here, there = ir.Constant(_I64, k - 1), ir.Constant(_I64, k)
+            b.store(b.load(b.gep(args[1], [here])), b.gep(record, [there]))
+        return b.ptrtoint(record, _I64)
+
+    return types.int64(types.int64, details), codegen
 
 
 @intrinsic
