@@ -538,20 +538,40 @@ def test_ctrl_c_in_the_very_first_trial():
     assert task.store.acquire(task.key) is not None  # the lease was given back
 
 
-@pytest.mark.parametrize("victim", [128, 64])
-def test_a_trial_that_never_ended_is_skipped_and_said(victim):
-    store = Store(None)
+def test_a_trial_that_never_ended_is_tried_once_more_and_then_skipped():
+    victim, store = Config((("block", 128),)), Store(None)
     engine = FakeEngine(add_one, cost_by_block)
     task = make_task(engine, store=store)
-    store.begin(task.key, Config((("block", victim),)))
+    store.begin(task.key, victim)
+
+    def killed(params, y, x):
+        if params["block"] == 128:
+            kept.append(next(r for r in store.trials(task.key) if r.config == victim))
+        y[...] = x + 1
+
+    kept = []
+    result = tune(replace(task, engine=FakeEngine(killed, cost_by_block)))
+    assert statuses(result)[128] == "ok" and result.best == victim
+    assert any("block=128 was tried again" in note for note in result.notes)
+    # As if the second trial had ended the process, too.
+    store.end(task.key, kept[0])
     result = tune(task)
-    assert statuses(result)[victim] == "crashed"
-    assert Config((("block", victim),)) not in engine.compiled
-    assert str(result.best) == ("block=256" if victim == 128 else "block=128")
-    assert any(f"block={victim} took the process down" in note for note in result.notes)
+    assert statuses(result)[128] == "crashed" and victim not in engine.compiled and str(result.best) == "block=256"
+    assert any("block=128 took the process down" in note and "fresh=True" in note for note in result.notes)
     # It stays so, until the user wants everything anew.
-    assert statuses(tune(make_task(engine, store=store)))[victim] == "crashed"
-    assert statuses(tune(make_task(engine, store=store, fresh=True)))[victim] == "ok"
+    assert statuses(tune(make_task(engine, store=store)))[128] == "crashed"
+    assert statuses(tune(make_task(engine, store=store, fresh=True)))[128] == "ok"
+
+
+@pytest.mark.parametrize("status", ["begun", "crashed", "hung"])
+def test_the_default_is_tried_again_however_often_it_never_ended(status):
+    store = Store(None)
+    task = make_task(FakeEngine(add_one, cost_by_block), {"block": [64]}, store=store)
+    for _ in range(3):
+        store.end(task.key, TrialRecord(task.space.default(), status, reason="tried again"))
+        result = tune(task)
+        assert result.best == task.space.default() and result.default.status == "ok"
+        assert any("block=64 was tried again" in note for note in result.notes)
 
 
 def test_a_value_added_to_a_tunable_costs_its_own_trials_only():

@@ -1,7 +1,7 @@
 """The user's memo: winners, trials and leases in one SQLite file.
 
 1. Nothing that is read is trusted: text is JSON of a checked shape, and a row that fails the check does not exist.
-2. A trial is written when it begins and again when it ends; one that only began took its process down.
+2. A trial is written when it begins and again when it ends; of one that only began, the process ended meanwhile.
 3. A key has one winner per environment. A version change makes it rank lower, it is never deleted.
 4. A lease names its owner's process, so that the death of the owner frees it at once on the same machine.
 """
@@ -147,9 +147,9 @@ class Store:
         rows = self._rows(sql, key.id, key.exact)
         return [record for row in rows if (record := _record(row)) is not None]
 
-    def begin(self, key: MemoKey, config: Config) -> None:
-        """Journal that a trial begins."""
-        self.end(key, TrialRecord(config, "begun"))
+    def begin(self, key: MemoKey, config: Config, reason: str = "") -> None:
+        """Journal that a trial begins; `reason` may say why it does once more."""
+        self.end(key, TrialRecord(config, "begun", reason=reason))
 
     def end(self, key: MemoKey, trial: TrialRecord) -> None:
         """Journal how a trial ended."""

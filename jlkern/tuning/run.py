@@ -27,7 +27,7 @@ from jlkern.tuning.progress import Progress
 from jlkern.tuning.scratch import ScratchTooLarge, make_scratch
 from jlkern.tuning.search import Search, check_strategy
 from jlkern.tuning.task import Trial, TuneResult, TuneSettings, TuneTask, format_seconds
-from jlkern.tuning.trial import Clock, Lab
+from jlkern.tuning.trial import SKIPPED, Clock, Lab
 from jlkern.tuning.verify import check_compare
 
 if TYPE_CHECKING:
@@ -176,7 +176,10 @@ class _Run:
             self.notes.append("others held the device's lock, so it was measured without, and the times are noisy")
         for config in lab.crashed:
             what = "did not end" if lab.trials[config].status == "hung" else "took the process down"
-            self.notes.append(f"{config} {what} in an earlier run; it is skipped (fresh=True tries it)")
+            self.notes.append(f"{config} {what} in an earlier run; {SKIPPED}")
+        for config in lab.unfinished:
+            if config in lab.trials:
+                self.notes.append(f"{config} was tried again: an earlier run ended during its trial")
         result = self.result()
         if not self.interrupted:
             self.publish(result)
@@ -194,8 +197,6 @@ class _Run:
         lab.load()
         if self.settings.reference is not None:
             lab.run_reference(self.settings.reference)
-        if default in lab.trials:  # crashed
-            return
         known = lab.known.get(default)
         trial = lab.attempt(default, settle=True)
         if lab.isolation is not None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # compile  the engine could not compile it
 # launch   it raised while it ran
 # wrong    its result differs from the reference
-# crashed  it took its process down, a worker of this run or the whole of an earlier run; it is not tried again
+# crashed  it took its process down, a worker or twice the whole of an earlier run; it is not tried again
 # hung     it did not end in time, and was ended with its worker
 # interrupted  Ctrl-C came while it ran
 Status: TypeAlias = Literal["ok", "compile", "launch", "wrong", "crashed", "hung", "interrupted"]

@@ -36,6 +36,9 @@ WAIT_PART: Final = 0.25
 # What a stored trial must have ended as to be believed without a new one. A result that was wrong may be right under
 # another tolerance, and a launch may have failed for want of memory, so these are tried again.
 BELIEVED: Final = ("ok", "compile")
+# The journal's mark of a trial that is made once more, and what is said of one that is not.
+AGAIN: Final = "tried again: its trial in an earlier run never ended"
+SKIPPED: Final = "it is skipped (k.tune(..., fresh=True) tries it again)"
 
 _log = log.get(__name__)
 
@@ -70,7 +73,8 @@ class Lab:
     lease: Lease | None = None
     trials: dict[Config, Trial] = field(default_factory=dict)
     known: dict[Config, TrialRecord] = field(default_factory=dict)
-    crashed: list[Config] = field(default_factory=list)
+    crashed: list[Config] = field(default_factory=list)  # skipped
+    unfinished: list[Config] = field(default_factory=list)  # to be tried again
     launchers: dict[Config, Launcher] = field(default_factory=dict)
     reference: dict[str, np.ndarray[Any, Any]] | None = None
     reference_name: str = ""
@@ -104,16 +108,27 @@ class Lab:
         return min((t.seconds for t in good if t.seconds is not None), default=np.inf)
 
     def load(self) -> None:
-        """Take over what earlier runs journaled; what began and never ended took its process down."""
-        for record in self.task.store.trials(self.task.key):
+        """Take over what earlier runs journaled.
+
+        Whether a trial that never ended took its process down, or something else ended that (a job's limit, want of
+        memory), nobody knows. So it is tried once more. The default always is, since calls need it.
+        """
+        store, key, default = self.task.store, self.task.key, self.task.space.default()
+        for record in store.trials(key):
+            config = record.config
             if record.status in BELIEVED:
-                self.known[record.config] = record
-            elif record.status in ("begun", "crashed", "hung"):
-                self.crashed.append(record.config)
-                reason = record.reason or "it took the process down in an earlier run; it is skipped"
+                self.known[config] = record
+            elif record.status not in ("begun", "crashed", "hung"):
+                continue
+            elif config == default or (record.status == "begun" and record.reason != AGAIN):
+                self.unfinished.append(config)
+            else:
+                self.crashed.append(config)
                 status: Status = "hung" if record.status == "hung" else "crashed"
-                self.trials[record.config] = Trial(record.config, status, reason=reason)
-                self.task.store.end(self.task.key, TrialRecord(record.config, status, reason=reason))
+                reason = f"its process ended during this trial, in two runs; {SKIPPED}"
+                reason = record.reason if record.status != "begun" else reason
+                self.trials[config] = Trial(config, status, reason=reason)
+                store.end(key, TrialRecord(config, status, reason=reason))
 
     def free(self, config: Config) -> bool:
         """Tell whether a configuration's outcome is known without a new trial."""
@@ -143,7 +158,11 @@ class Lab:
         store, key = self.task.store, self.task.key
         if self.lease is not None:
             self.lease.renew()
-        store.begin(key, config)
+        again = config in self.unfinished
+        if again:
+            text = "tried again; should this trial end the process once more, isolation='process' keeps that from it"
+            log.event(_log, logging.WARNING, text, kernel=self.task.name, config=config)
+        store.begin(key, config, AGAIN if again else "")
         trial = Trial(config, "interrupted", reason="interrupted")
         try:
             trial = self._attempt(config, settle)

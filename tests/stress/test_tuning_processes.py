@@ -33,7 +33,7 @@ def body(what: str):
         add_one(params, y, x)
         if what == "slow":
             time.sleep(0.01)
-        if what == "crash" and params["block"] == 128:
+        if params["block"] == {"crash": 128, "crash default": 64}.get(what):
             os.kill(os.getpid(), signal.SIGKILL)
 
     return run
@@ -65,12 +65,16 @@ def test_of_many_processes_one_tunes_and_the_others_adopt(tmp_path):
     assert store.winner(make_task(FakeEngine(add_one, cost_by_block)).key) is not None
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-def test_a_candidate_that_kills_its_process_is_skipped_next_time(tmp_path):
+needs_kill = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+
+
+@needs_kill
+def test_a_candidate_that_kills_its_process_twice_is_skipped_from_then_on(tmp_path):
     path = tmp_path / FILE_NAME
-    tuner = start(path, "crash", tmp_path)
-    tuner.communicate(timeout=60)
-    assert tuner.returncode == -signal.SIGKILL
+    for _ in range(2):
+        tuner = start(path, "crash", tmp_path)
+        tuner.communicate(timeout=60)
+        assert tuner.returncode == -signal.SIGKILL
     tuner = start(path, "crash", tmp_path)
     out, errors = tuner.communicate(timeout=60)
     assert tuner.returncode == 0, errors
@@ -83,3 +87,13 @@ def test_a_candidate_that_kills_its_process_is_skipped_next_time(tmp_path):
     from jlkern.tuning.run import tune
 
     assert statuses(tune(task))[128] == "crashed"
+
+
+@needs_kill
+def test_a_process_that_is_killed_in_the_defaults_trial_leaves_the_kernel_usable(tmp_path):
+    path = tmp_path / FILE_NAME
+    for what in ("crash default", "crash default", "slow"):
+        tuner = start(path, what, tmp_path)
+        out, errors = tuner.communicate(timeout=60)
+        assert tuner.returncode == (0 if what == "slow" else -signal.SIGKILL), errors
+    assert out.split()[0] == "block=128"
