@@ -6,8 +6,11 @@ import inspect
 import logging
 import math
 import random
+import signal
 import subprocess
 import sys
+import threading
+import time
 import warnings
 from importlib.metadata import version
 
@@ -129,6 +132,50 @@ assert not logging.getLogger().handlers
 """
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_ctrl_c_waits_for_the_import_of_kernel_tuner():
+    code = """
+import os, signal, sys, threading, time
+from jlkern.tuning import search
+def interrupt():
+    while "kernel_tuner" not in sys.modules:
+        time.sleep(0.001)
+    before = "kernel_tuner.interface" in sys.modules
+    os.kill(os.getpid(), signal.SIGINT)
+    print("in the import" if not before else "late", flush=True)
+thread = threading.Thread(target=interrupt)
+thread.start()
+try:
+    search.strategies()
+except KeyboardInterrupt:
+    print("interrupted", "kernel_tuner.interface" in sys.modules)
+thread.join()
+print(len(search.strategies()) > 5, signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["in the import", "interrupted True", "True True"]
+
+
+def test_ctrl_c_waits_only_in_the_main_thread_and_only_till_the_block_ends():
+    from jlkern.tuning.interrupt import uninterrupted
+
+    done = []
+    with pytest.raises(KeyboardInterrupt), uninterrupted():
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0.01)
+        done.append(True)
+    assert done and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+    def work():
+        with uninterrupted():
+            done.append(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert done == [True, True]
 
 
 def test_a_small_space_is_searched_whole_and_a_large_one_is_not():

@@ -26,6 +26,7 @@ from typing import Any, Final
 from jlkern import log
 from jlkern.errors import OptionError
 from jlkern.space import Config, Space
+from jlkern.tuning.interrupt import uninterrupted
 
 # On synthetic spaces with 60 evaluations this came closest to the best, and most steadily so.
 DEFAULT_STRATEGY: Final = "hybrid_vndx"
@@ -132,7 +133,7 @@ def strategies() -> tuple[str, ...]:
 @functools.cache
 def _kernel_tuner() -> Any:
     """Import Kernel Tuner once, and make the classes that extend it."""
-    with _silence():
+    with uninterrupted(), _silence():
         from kernel_tuner import util
         from kernel_tuner.interface import Options, strategy_map
         from kernel_tuner.runners.runner import Runner
@@ -211,7 +212,7 @@ def _kernel_tuner() -> Any:
 def _load(name: str) -> Any:
     """Return a strategy's module; Kernel Tuner loads it lazily, which would hide a missing package till later."""
     lazy = _kernel_tuner().strategy_map[name]
-    with _silence():
+    with uninterrupted(), _silence():
         if name in OPTIONAL or "pyatf" in name:
             importlib.import_module(OPTIONAL.get(name, "pyatf"))
         lazy.tune  # noqa: B018 (this imports it)

@@ -307,7 +307,9 @@ class Lab:
         with measuring(self.device, min(PATIENCE, limit, self.clock.left())) as held:
             if not held:
                 self.unlocked = self.noisy = True
-                log.event(_log, logging.WARNING, "device lock not had in time; measuring without", kernel=self.task.name)
+                log.event(
+                    _log, logging.WARNING, "device lock not had in time; measuring without", kernel=self.task.name
+                )
             yield
 
     def contender(self, config: Config) -> Callable[[], float] | None:
