@@ -250,7 +250,10 @@ def classify(name: str, value: object) -> ArgType:
             )
         return ScalarArg(kind)
     if type(value) is tuple:
-        return TupleArg(tuple(_classify_item(name, item) for item in value))
+        try:
+            return TupleArg(tuple(_classify_item(name, item) for item in value))
+        except RecursionError:
+            raise ArgumentError(f"argument {name!r}: the tuple is nested too deeply") from None
     if isinstance(value, np.dtype):
         return TypeArg(_dtype_name(name, value))
     if isinstance(value, type):

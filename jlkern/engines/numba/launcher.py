@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 import threading
 import time
@@ -32,6 +33,8 @@ That is 10 microseconds of vectorised work, which threads hardly speed up, or 10
 Threads wait for each other, so on a busy machine a short parallel launch can take a thousand times longer than a
 serial one.
 """
+
+_MOST_ITEMS = 1 << 62
 
 CODES = 1024
 """Compiled chunks that are kept."""
@@ -116,6 +119,8 @@ class NumbaLauncher(Launcher):
         return items * max(self._cost, 1.0) >= PARALLEL_FROM
 
     def _plan(self, ndrange: tuple[int, ...]) -> tuple[Plan, str]:
+        if any(n >= _MOST_ITEMS for n in ndrange) or math.prod(ndrange) >= _MOST_ITEMS:
+            raise errors.NDRangeError(f"`{self.request.source.name}`: the ndrange {ndrange} has 2^62 work-items or more")
         large = self._several(ndrange)
         wanted = large if self._threads is None else self._threads
         count = threads.count() if wanted else 1

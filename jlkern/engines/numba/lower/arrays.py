@@ -162,7 +162,12 @@ def load_index(cx: Context, obj: Value, args: tuple[Value, ...]) -> Value:
     if isinstance(obj, (Tuple, Static, Cartesian)):
         return _item(cx, obj, args)
     if isinstance(obj, Range) and len(args) == 1:
-        k = cx.op("sub", "int64", as_index(cx, args[0]).expr, ONE)
+        index = as_index(cx, args[0])
+        if cx.check_bounds or not cx.inbounds:
+            count = cx.hold(range_length(cx, obj)).expr
+            cx.check(cx.op("outside", "bool", index.expr, count), "BoundsError",
+                     "index {0} of a range of {1} numbers is out of bounds", (index.expr, count))  # fmt: skip
+        k = cx.op("sub", "int64", index.expr, ONE)
         step = Lit(1, "int64") if obj.step is None else cast(cx, obj.step, INT64).expr
         value = cx.op("add", "int64", cast(cx, obj.start, INT64).expr, cx.op("mul", "int64", k, step))
         return cast(cx, as_scalar(INT64, value), obj.elem)

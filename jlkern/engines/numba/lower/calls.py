@@ -115,7 +115,7 @@ def call(cx: Context, func: Value, args: tuple[Value, ...], kwargs: dict[str, Va
             inner = args[0]
             return Composed(lambda c, xs: call(c, func, (call(c, inner, xs),)), ("!", type_of(inner)))
         if func.name in ("<", "isless") and len(args) == 2 and all(isinstance(arg, Tuple) for arg in args):
-            return _less_tuples(cx, *args)
+            return _less_tuples(cx, func.name, *args)
         if any(isinstance(arg, Struct) for arg in args):
             implied = _implied(cx, func.name, args)
             if implied is not None:
@@ -126,12 +126,13 @@ def call(cx: Context, func: Value, args: tuple[Value, ...], kwargs: dict[str, Va
     cx.unsupported(f"a {type_of(func)} is called like a function")
 
 
-def _less_tuples(cx: Context, a: Value, b: Value) -> Value:
-    """Compare tuples item by item: the first difference counts."""
+def _less_tuples(cx: Context, name: str, a: Value, b: Value) -> Value:
+    """Compare tuples item by item: the first difference counts; `<` goes by `==` and `<`, `isless` by `isequal`."""
     assert isinstance(a, Tuple) and isinstance(b, Tuple)
+    names = ("==", "<") if name == "<" else ("isequal", "isless")
     result: Value = constant(len(a.items) < len(b.items), BOOL)
     for x, y in reversed(list(zip(a.items, b.items, strict=False))):
-        equal, less = (call(cx, lookup_global(cx, name), (x, y)) for name in ("isequal", "isless"))
+        equal, less = (call(cx, lookup_global(cx, n), (x, y)) for n in names)
         result = call(cx, lookup_global(cx, "ifelse"), (equal, result, less))
     return result
 

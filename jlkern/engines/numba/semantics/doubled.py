@@ -299,8 +299,9 @@ def hypot(x: F, y: F) -> F:
     infinite = b.or_(a.equals(math.inf), c.equals(math.inf))
     large, small = c.pick(swap, a), a.pick(swap, c)
     high, low = F(b, 2.0**511).below(large), small.below(2.0**-459)
-    scale = F(b, 2.0**-600).pick(high, F(b, 2.0**500).pick(b.and_(low, large.below(2.0**400)), 1.0))
-    back = F(b, 2.0**600).pick(high, F(b, 2.0**-500).pick(b.and_(low, large.below(2.0**400)), 1.0))
+    low, tiny = b.and_(low, large.below(2.0**400)), large.below(2.0**-500)
+    scale = F(b, 2.0**-600).pick(high, F(b, 2.0**1000).pick(tiny, F(b, 2.0**500).pick(low, 1.0)))
+    back = F(b, 2.0**600).pick(high, F(b, 2.0**-1000).pick(tiny, F(b, 2.0**-500).pick(low, 1.0)))
     p, q = large * scale, small * scale
     h = p.fma(p, q * q).sqrt()
     h2, p2 = h * h, p * p
