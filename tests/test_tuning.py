@@ -424,6 +424,63 @@ def test_the_time_limit_ends_the_search(monkeypatch):
     assert 10 <= len(result.trials) <= 16
 
 
+@pytest.fixture
+def compile_clock(monkeypatch):
+    """A clock that goes only when the last of the engines compiles, which takes a second."""
+    engines = []
+
+    class Clock(run_module.Clock):
+        def elapsed(self):
+            return float(sum(engines[-1].compiled.values()))
+
+    monkeypatch.setattr(run_module, "Clock", Clock)
+    return engines
+
+
+def test_no_trial_starts_that_would_end_after_the_time_limit(compile_clock):
+    others = ((), (("jam", 2),), (("jam", 4),), (("jam", 8),))
+    for limit in (3.0, 5.0, 8.0, 20.0, 30.0):
+        engine = FakeEngine(add_one, cost_large, alternatives=others)
+        compile_clock.append(engine)
+        result = tune(make_task(engine, LARGE, effort="full", time_limit=limit))
+        assert 2 <= sum(engine.compiled.values()) <= limit
+        # Remembered trials are no way around it, though finalists among them have to be compiled.
+        store = Store(None)
+        compile_clock.append(FakeEngine(add_one, cost_large))
+        tune(make_task(compile_clock[-1], LARGE, effort="full", time_limit=30.0, store=store))
+        engine = FakeEngine(add_one, cost_large, alternatives=others)
+        compile_clock.append(engine)
+        result = tune(make_task(engine, LARGE, effort="full", time_limit=limit, store=store))
+        assert 2 <= sum(engine.compiled.values()) <= limit + 1
+        assert result.best in {t.config for t in result.trials if t.status == "ok"}
+
+
+@pytest.mark.parametrize("good, best", [(0.5, 128), (0.95, 64)])
+def test_without_time_for_final_rounds_only_a_large_gain_replaces_the_default(compile_clock, good, best):
+    compile_clock.append(engine := FakeEngine(add_one, lambda c: 1e-3 * (good if c.as_dict()["block"] == 128 else 1)))
+    task = make_task(engine, {"block": [64, 128]}, time_limit=2.0)
+    result = tune(task)
+    assert result.best.as_dict()["block"] == best and any("no time for final rounds" in n for n in result.notes)
+    # What was decided by final rounds is not given up for such a guess.
+    compile_clock.append(engine)
+    task.store.publish(task.key, Winner(Config((("block", 128),)), 1e-3, created=1.0))
+    task.store.forget(task.key, trials_only=True)
+    engine.compiled.clear()
+    assert tune(task).best.as_dict()["block"] == 128
+
+
+def test_max_evals_bounds_what_is_made_anew_when_trials_are_remembered():
+    others = ((), (("jam", 2),), (("jam", 4),), (("jam", 8),))
+    store = Store(None)
+    tune(make_task(FakeEngine(add_one, cost_large), LARGE, store=store))
+    engine = FakeEngine(add_one, cost_large, alternatives=others)
+    result = tune(make_task(engine, LARGE, store=store, max_evals=2))
+    made = [t for t in result.trials if not t.known]
+    # The default and one more; two schedules; and in the final rounds two of the remembered and the old winner.
+    assert sum(bool(t.config.schedule) for t in made) == 2
+    assert sum(engine.compiled.values()) <= 2 + 2 + 2 + 1
+
+
 # --- rule 5: honest timing --------------------------------------------------------------------------------------------
 
 

@@ -31,6 +31,8 @@ from jlkern.tuning.trial import SKIPPED, Clock, Lab
 from jlkern.tuning.verify import check_compare
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jlkern.tuning.isolate import Isolation
 
 __all__ = ["Trial", "TuneResult", "TuneSettings", "TuneTask", "tune"]
@@ -38,6 +40,11 @@ __all__ = ["Trial", "TuneResult", "TuneSettings", "TuneTask", "tune"]
 # Parts of the time limit: where the search ends, and where the search for schedules does. Final rounds get the rest.
 SEARCH_PART: Final = 0.7
 SCHEDULE_PART: Final = 0.85
+# Where no further finalist is compiled, and the part that the final rounds may take.
+FINALIST_PART: Final = 0.9
+FINAL_PART: Final = 0.15
+# What the default has to be beaten by where there is no time for final rounds.
+BLIND_GAIN: Final = 0.1
 # The final rounds: seconds at most without a limit, contenders besides the default, and how near the best they are.
 FINAL_SECONDS: Final = 10.0
 FINALISTS: Final = 6
@@ -131,6 +138,7 @@ class _Run:
         self.complete = False
         self.interrupted = False
         self.best = default
+        self.old: Winner | None = None
         self.seconds: float | None = None
         self.speedup: float | None = None
 
@@ -217,24 +225,28 @@ class _Run:
         spent = 0
         if evals is not None and space.larger_than(evals):
             for config in self.hints():
-                if spent < evals and not lab.free(config):
+                if spent < evals and not lab.free(config) and not self.searched():
                     self.ask(config)
                     spent += 1
             evals -= spent
-        if evals == 0 or not space.larger_than(1):
+        if evals == 0 or self.searched() or not space.larger_than(1):
             self.complete = not space.larger_than(1)
             return
         search = Search(
             space,
             self.ask,
             free=lab.free,
-            stop=lambda: self.clock.over(SEARCH_PART),
+            stop=self.searched,
             max_evals=evals,
             strategy=settings.strategy,
             options=settings.strategy_options,
             seed=settings.seed,
         )
         self.complete = search.run()
+
+    def searched(self) -> bool:
+        """Tell that the search has had its time, or that one more trial would take that of the rest."""
+        return self.clock.over(SEARCH_PART) or self.clock.over(SCHEDULE_PART, self.lab.cost())
 
     def hints(self) -> list[Config]:
         """Return winners of other environments and nearby shapes: good places to look at first."""
@@ -265,8 +277,9 @@ class _Run:
             raise TuningError(f"{self.task.name}: {told}\n{_grouped(wrong)}{_advice(wrong)}")
 
     def schedules(self) -> None:
-        """Try the engine's other schedules for the best few params."""
+        """Try the engine's other schedules for the best few params, with at most as many trials as the search had."""
         lab, engine = self.lab, self.task.engine
+        evals = self.settings.evals
         for trial in self.ranked()[:SCHEDULED]:
             try:
                 others = engine.schedules(self.task.request(trial.config))[1:]
@@ -275,8 +288,10 @@ class _Run:
                 continue
             for schedule in others:
                 config = trial.config.with_schedule(schedule)
-                if self.clock.over(SCHEDULE_PART) and not lab.free(config):
-                    return
+                if not lab.free(config):
+                    if evals == 0 or self.clock.over(SCHEDULE_PART, lab.cost()):
+                        return
+                    evals = None if evals is None else evals - 1
                 self.ask(config)
 
     def ranked(self) -> list[Trial]:
@@ -291,42 +306,41 @@ class _Run:
     def finals(self) -> None:
         """Measure the best, the old winner and the default in turn, and decide."""
         lab = self.lab
-        old = self.task.store.winner(self.task.key)
-        if old is not None and (old.rank != "exact" or not usable([old], self.task.space)):
-            old = None
-        if old is not None and old.config not in lab.trials:
+        old = self.old = self.old_winner()
+        if old is not None and old.config not in lab.trials and not self.clock.over(FINALIST_PART, lab.cost()):
             self.ask(old.config)  # its schedule may not have been among those that were tried
         ranked = self.ranked()
-        # Times of earlier runs are only a hint: they choose finalists, but do not keep this run's best from being one.
-        fresh, known = [t for t in ranked if not t.known], [t for t in ranked if t.known]
-        least = (fresh or known)[0].seconds or 0.0
-        chosen = []
-        for trials in (fresh, known):
-            chosen += [t.config for t in trials if (t.seconds or 0.0) <= FINAL_NEAR * least][:FINALISTS]
-        if old is not None:
-            chosen.append(old.config)
-        chosen.append(self.default)
-        usable_now = {t.config for t in ranked}
-        contenders = sorted({c for c in chosen if c in usable_now}, key=self.order)
+        contenders = self.finalists(ranked)
         if len(contenders) == 1:
             self.best = contenders[0]
             self.seconds = lab.trials[self.best].seconds
             self.speedup = 1.0 if self.best == self.default else None
             if not lab.trials[self.best].known:
                 return
-        samplers = {config: lab.contender(config) for config in contenders}
-        alive = [config for config in contenders if samplers[config] is not None]
+        if self.clock.over() and any(not t.known for t in ranked):
+            self.blind()
+            return
+        samplers: dict[Config, Callable[[], float]] = {}
+        budget = min(FINAL_SECONDS, FINAL_PART * self.clock.limit) if self.clock.limit is not None else FINAL_SECONDS
+        rounds_cost = 0.0
+        for config in contenders:
+            # Two rounds are the least that decides anything; whom they have no time for is left out.
+            rounds_cost += 2 * (lab.trials[config].seconds or 0.0)
+            if len(samplers) > 1 and (rounds_cost > budget or self.clock.over(FINALIST_PART)):
+                break
+            sampler = lab.contender(config)
+            if sampler is not None:
+                samplers[config] = sampler
+        alive = sorted(samplers, key=self.order)
         if not alive:
             raise TuningError(f"{self.task.name}: no configuration can be used\n{_grouped(list(lab.trials.values()))}")
         default = alive.index(self.default) if self.default in alive else None
-        limit = FINAL_SECONDS if self.clock.limit is None else 0.15 * self.clock.limit
-        start = self.clock.elapsed()
         with lab.measuring():
             start = self.clock.elapsed()
             rounds = bench.race(
-                [s for c in alive if (s := samplers[c]) is not None],
+                [samplers[c] for c in alive],
                 default,
-                lambda: self.clock.elapsed() - start > limit,
+                lambda: self.clock.over() or self.clock.elapsed() - start > budget,
             )
         if not any(rounds):
             raise TuningError(f"{self.task.name}: no configuration can be used\n{_grouped(list(lab.trials.values()))}")
@@ -339,15 +353,43 @@ class _Run:
             n = min(len(rounds[default]), len(rounds[winner]))
             self.speedup = bench.median(rounds[default][:n]) / bench.median(rounds[winner][:n])
 
-    def best_so_far(self) -> None:
-        """After Ctrl-C: the best measured configuration, where it is clearly better than the default."""
+    def old_winner(self) -> Winner | None:
+        """Return the key's winner so far in exactly this environment."""
+        old = self.task.store.winner(self.task.key)
+        return old if old is not None and old.rank == "exact" and usable([old], self.task.space) else None
+
+    def finalists(self, ranked: list[Trial]) -> list[Config]:
+        """Return who takes part in the final rounds: the default, the best and the old winner first, then by rank."""
+        # Times of earlier runs are only a hint: they choose finalists, but do not keep this run's best from being one.
+        fresh, known = [t for t in ranked if not t.known], [t for t in ranked if t.known]
+        least = FINAL_NEAR * ((fresh or known)[0].seconds or 0.0)
+        most = FINALISTS if self.settings.evals is None else min(FINALISTS, self.settings.evals)
+        near = [t.config for t in fresh if (t.seconds or 0.0) <= least][:FINALISTS]
+        near += [t.config for t in known if (t.seconds or 0.0) <= least][:most]
+        first = [self.default, *near[:1], *([] if self.old is None else [self.old.config])]
+        usable_now = {t.config for t in ranked}
+        return [c for c in dict.fromkeys([*first, *near]) if c in usable_now]
+
+    def blind(self) -> None:
+        """Decide without final rounds: the old winner stays, else the default unless the best is far better."""
+        lab, old = self.lab, self.old
+        self.notes.append("the time limit left no time for final rounds")
+        trial = None if old is None else lab.trials.get(old.config)
+        if old is not None and (trial is None or trial.status == "ok"):
+            self.best, self.seconds, self.speedup = old.config, old.seconds, old.speedup
+        else:
+            self.best_so_far(BLIND_GAIN)
+
+    def best_so_far(self, gain: float = bench.LEAST_GAIN) -> None:
+        """Choose without final rounds: the best measured configuration, where it is clearly better than the default."""
         ranked = self.ranked()
+        ranked = [t for t in ranked if not t.known] or ranked
         if not ranked:
             return
         own = self.lab.trials.get(self.default)
         best = ranked[0]
         if own is not None and own.status == "ok" and own.seconds is not None and best.seconds is not None:
-            if best.seconds > own.seconds * (1 - max(bench.LEAST_GAIN, own.spread or 0.0)):
+            if best.seconds > own.seconds * (1 - max(gain, own.spread or 0.0)):
                 best = own
             self.speedup = own.seconds / (best.seconds or own.seconds)
         self.best, self.seconds = best.config, best.seconds

@@ -70,7 +70,7 @@ class TuneSettings:
     strategy: a Kernel Tuner strategy's name, or an object with `tune(searchspace, runner, tuning_options)`; None picks.
     strategy_options: the strategy's options.
     effort: `"quick"` is at most 60 evaluations and 30 s, `"full"` has no limit; the next two override it.
-    max_evals, time_limit: evaluations and seconds at most.
+    max_evals, time_limit: evaluations that are made anew, and seconds of the whole run, at most.
     seed: makes the search's choices repeatable.
     compare: per output, a function whose results must agree instead, or None to ignore the output.
     reference: a function of the kernel's arguments that fills the outputs, or returns them (an array, or a dict).

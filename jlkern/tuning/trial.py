@@ -58,9 +58,9 @@ class Clock:
         """Return the seconds until the limit."""
         return math.inf if self.limit is None else max(0.0, self.limit - self.elapsed())
 
-    def over(self, part: float = 1.0) -> bool:
-        """Tell whether this part of the limit is used up."""
-        return self.limit is not None and self.elapsed() >= part * self.limit
+    def over(self, part: float = 1.0, ahead: float = 0.0) -> bool:
+        """Tell whether this part of the limit is used up, or will be in so many seconds."""
+        return self.limit is not None and self.elapsed() + ahead >= part * self.limit
 
 
 @dataclass
@@ -79,6 +79,7 @@ class Lab:
     reference: dict[str, np.ndarray[Any, Any]] | None = None
     reference_name: str = ""
     reference_config: Config | None = None
+    costs: list[float] = field(default_factory=list)  # seconds of each trial made in this run
     drift: float = 1.0  # this run's time of the default over the stored one
     noisy: bool = False
     unlocked: bool = False  # the device's lock was not had in time
@@ -106,6 +107,10 @@ class Lab:
         """Return the least time of a candidate that this run has measured; stored times are of another day."""
         good = [t for t in self.trials.values() if t.status == "ok" and not t.known]
         return min((t.seconds for t in good if t.seconds is not None), default=np.inf)
+
+    def cost(self) -> float:
+        """Return the seconds that a trial takes; the first does not count, since it starts the engine."""
+        return bench.median(self.costs[1:]) if len(self.costs) > 1 else 0.0
 
     def load(self) -> None:
         """Take over what earlier runs journaled.
@@ -162,6 +167,7 @@ class Lab:
         if again:
             text = "tried again; should this trial end the process once more, isolation='process' keeps that from it"
             log.event(_log, logging.WARNING, text, kernel=self.task.name, config=config)
+        start = self.clock.elapsed()
         store.begin(key, config, AGAIN if again else "")
         trial = Trial(config, "interrupted", reason="interrupted")
         try:
@@ -171,6 +177,7 @@ class Lab:
         finally:
             self.trials[config] = trial
             store.end(key, _record(trial))
+            self.costs.append(self.clock.elapsed() - start)
             log.event(
                 _log, logging.INFO, "trial", kernel=self.task.name, config=config, status=trial.status, text=trial
             )
