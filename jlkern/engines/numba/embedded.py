@@ -13,7 +13,7 @@ from importlib.metadata import version
 
 from jlkern.engines.base import CompileRequest, Device, Engine, Environment, Launcher
 from jlkern.engines.numba.lower.simt import Kernel
-from jlkern.errors import CompileError, EngineError
+from jlkern.errors import CompileError, EngineError, UnsupportedError
 from jlkern.source import KernelSource
 from jlkern.space import Schedule
 
@@ -61,6 +61,9 @@ class NumbaEngine(Engine):
         from jlkern.engines.numba.emit.cpu import emit
         from jlkern.engines.numba.launcher import NumbaLauncher, compile_chunk
 
+        if "float16" in str(request.signature):
+            where = request.source.origin.where(request.source.kernel.function.pos.line)
+            raise UnsupportedError(f"{where}: an argument of type Float16; the numba engine has Float32 and Float64")
         try:
             kernel = self._lowered(request)
             text = emit(kernel, self._known(request.schedule, request.ndims))
