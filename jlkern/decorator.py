@@ -21,8 +21,8 @@ from jlkern.errors import (
     placed,
 )
 from jlkern.kernel import Kernel, make_kernel, read_source
-from jlkern.options import Options, check_body, declare, missing_source, space_of
-from jlkern.parameters import Parameters, parameters_named, parameters_of
+from jlkern.options import Options, declare, missing_source, space_of
+from jlkern.parameters import Parameters, check_body, parameters_named, parameters_of
 from jlkern.space import UNSET, Config
 
 if TYPE_CHECKING:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import dis
-import inspect
 import itertools
 import sys
-import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -249,31 +246,6 @@ def space_of(options: Options) -> Space:
                 raise TunableError(f"{option}= needs tune=, the tunables that it speaks of")
         return make_space({})
     return make_space(options.tune, options.restrictions, options.default)
-
-
-def check_body(function: types.FunctionType, signature: inspect.Signature) -> None:
-    """Check that a decorated function's body is empty: what runs is the source, code here would be lost silently."""
-    code = function.__code__
-    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
-        raise SignatureError(f"{function.__qualname__} is a coroutine or generator; a kernel is a plain function")
-    loads = (i for i in dis.get_instructions(code) if i.opname in ("LOAD_CONST", "RETURN_CONST"))
-    if not set(code.co_code[::2]) <= _EMPTY_BODY or any(load.argval is not None for load in loads):
-        raise SignatureError(
-            f"{function.__qualname__} has code in its body, which would never run; leave only the docstring "
-            "(or `...`), the kernel's source is what runs"
-        )
-    returns = signature.return_annotation
-    if returns not in (None, "None", types.NoneType, inspect.Signature.empty):
-        raise SignatureError(
-            f"{function.__qualname__} returns {returns!r}; a kernel writes into its arrays: write -> None"
-        )
-
-
-_EMPTY_BODY = frozenset(
-    dis.opmap[name]
-    for name in ("CACHE", "RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST", "COPY_FREE_VARS", "NOT_TAKEN")
-    if name in dis.opmap
-)
 
 
 def missing_source(title: str) -> MissingSourceError:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 import keyword
 import sys
+import types
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -81,6 +83,31 @@ def parameters_of(function: Callable[..., Any]) -> Parameters:
         and (dtype := _conversion(parameter.annotation, function)) is not None
     }
     return Parameters(names, signature, converts)
+
+
+def check_body(function: types.FunctionType, signature: inspect.Signature) -> None:
+    """Check that a decorated function's body is empty: what runs is the source, code here would be lost silently."""
+    code = function.__code__
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise SignatureError(f"{function.__qualname__} is a coroutine or generator; a kernel is a plain function")
+    loads = (i for i in dis.get_instructions(code) if i.opname in ("LOAD_CONST", "RETURN_CONST"))
+    if not set(code.co_code[::2]) <= _EMPTY_BODY or any(load.argval is not None for load in loads):
+        raise SignatureError(
+            f"{function.__qualname__} has code in its body, which would never run; leave only the docstring "
+            "(or `...`), the kernel's source is what runs"
+        )
+    returns = signature.return_annotation
+    if returns not in (None, "None", types.NoneType, inspect.Signature.empty):
+        raise SignatureError(
+            f"{function.__qualname__} returns {returns!r}; a kernel writes into its arrays: write -> None"
+        )
+
+
+_EMPTY_BODY = frozenset(
+    dis.opmap[name]
+    for name in ("CACHE", "RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST", "COPY_FREE_VARS", "NOT_TAKEN")
+    if name in dis.opmap
+)
 
 
 class _Bare(str):
