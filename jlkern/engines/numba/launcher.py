@@ -120,7 +120,7 @@ class NumbaLauncher(Launcher):
 
     def _plan(self, ndrange: tuple[int, ...]) -> tuple[Plan, str]:
         if any(n >= _MOST_ITEMS for n in ndrange) or math.prod(ndrange) >= _MOST_ITEMS:
-            raise errors.NDRangeError(f"`{self.request.source.name}`: the ndrange {ndrange} has 2^62 work-items or more")
+            raise errors.NDRangeError(f"`{self.request.source.name}`: {ndrange} is 2^62 work-items or more")
         large = self._several(ndrange)
         wanted = large if self._threads is None else self._threads
         count = threads.count() if wanted else 1
