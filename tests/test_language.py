@@ -81,6 +81,7 @@ REFUSED = {
     "localmem type": ("s = @localmem Any (3,)\ny[i] = 1", 4, "element type", ""),
     "hoisted uniform": ("n = 2\n@uniform m = n + 1\ny[i] = m", 5, "@uniform reads `n`", "@uniform"),
     "hoisted localmem": ("n = 2\ns = @localmem Float64 (n,)\ny[i] = 1", 5, "@localmem reads `n`", "constant"),
+    "uniform moved": ("@uniform d = 2\n@synchronize\ny[i] = d\n@uniform d = d ÷ 2", 7, "moves before", "@synchronize"),
     "index assigned again": ("i += 1\n@synchronize\ny[i] = 1", 4, "assigned again", "another variable"),
     "field assignment": ("t = (a = 1, b = 2)\nt.a = 3\ny[i] = 1", 5, "assignment to a field", "immutable"),
     "tuple element assignment": ("t = (1, 2)\nt[1] = 3\ny[i] = 1", 5, "assignment to an element", "MVector"),

@@ -21,6 +21,7 @@ from jlkern.engines.numba.lower.scan import (
     has_return,
     returned_names,
     tail,
+    target_names,
 )
 from jlkern.engines.numba.lower.types import ANY, BY_NUMPY, FLOAT16, FLOAT32, FLOAT64, INT64, ComplexT, Prim, match
 from jlkern.engines.numba.lower.values import (
@@ -315,8 +316,6 @@ def _refuse_hoisting(cx: Context, definition: n.KernelDef) -> None:
 def _collect(node: n.Node, indexed: set[str], plain: dict[str, int]) -> None:
     if isinstance(node, n.Assign):
         is_index = isinstance(node.value, n.MacroCall) and node.value.name == "index" and node.op is None
-        from jlkern.engines.numba.lower.scan import target_names
-
         for name in target_names(node.target):
             if is_index:
                 indexed.add(name)
@@ -339,6 +338,7 @@ def _marked(stmt: n.Node) -> n.Node | None:
 
 def _check_block(cx: Context, block: n.Node) -> None:
     fresh: set[str] = set()
+    read: set[str] = set()
     for stmt in block.body if isinstance(block, n.Block) else (block,):
         moved = _marked(stmt)
         if moved is not None:
@@ -351,14 +351,31 @@ def _check_block(cx: Context, block: n.Node) -> None:
                     f"KernelAbstractions moves @{what} before it; set `{name}` with @uniform, or make it a constant",
                     stmt.pos.line,
                 )
+            inner = stmt.args[0] if isinstance(stmt, n.MacroCall) and stmt.args else stmt
+            if isinstance(inner, n.Assign):
+                _refuse_moved_before(cx, inner, read)
             continue
         if has_barrier(stmt):
             fresh.clear()
+            read.clear()
             for child in children(stmt):
                 if isinstance(child, n.Block):
                     _check_block(cx, child)
             continue
         fresh.update(assigned(stmt, deep=False))
+        read.update(_names(stmt))
+
+
+def _refuse_moved_before(cx: Context, stmt: n.Assign, read: set[str]) -> None:
+    """Refuse a marked assignment that is moved before statements which read what it assigns."""
+    used = set(target_names(stmt.target)) & read
+    if used:
+        name = sorted(used)[0]
+        cx.unsupported(
+            f"`{name}` is set by a marked statement that KernelAbstractions moves before a statement which reads it",
+            "write @synchronize between them",
+            stmt.pos.line,
+        )
 
 
 def _names(node: n.Node) -> set[str]:
