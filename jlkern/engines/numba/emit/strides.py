@@ -16,13 +16,14 @@ def steps(body: tuple[Stmt, ...], inner: int) -> Iterator[int | None]:
     work-item to the next along dimension `inner`; None where the index is not linear.
     """
     values = _single_values(body)
+    found: dict[str, int | None] = {}
     for loop in walk(body):
         if isinstance(loop, GroupLoop):
             for stmt in walk(loop.body):
                 if isinstance(stmt, (Load, Store, Atomic)):
                     memory = memory_of(stmt)
                     if memory is not None and memory.kind != "private":
-                        yield _step(stmt.offset, values, inner)
+                        yield _step(stmt.offset, values, inner, found)
 
 
 def _single_values(body: tuple[Stmt, ...]) -> dict[str, Expr | None]:
@@ -36,19 +37,23 @@ def _single_values(body: tuple[Stmt, ...]) -> dict[str, Expr | None]:
     return values
 
 
-def _step(expr: Expr, values: dict[str, Expr | None], inner: int) -> int | None:
+def _step(expr: Expr, values: dict[str, Expr | None], inner: int, found: dict[str, int | None]) -> int | None:
     if isinstance(expr, Lit):
         return 0
     if isinstance(expr, Special):
         return int(expr.kind in ("local", "global") and expr.dim == inner)
     if isinstance(expr, Var):
-        known = values.get(expr.name)
-        return 0 if known is None else _step(known, values, inner)
-    return _operation(expr, values, inner)
+        if expr.name not in found:
+            found[expr.name] = 0  # what a variable that follows from itself counts as
+            known = values.get(expr.name)
+            if known is not None:
+                found[expr.name] = _step(known, values, inner, found)
+        return found[expr.name]
+    return _operation(expr, values, inner, found)
 
 
-def _operation(expr: Op, values: dict[str, Expr | None], inner: int) -> int | None:
-    parts = [_step(a, values, inner) for a in expr.args]
+def _operation(expr: Op, values: dict[str, Expr | None], inner: int, found: dict[str, int | None]) -> int | None:
+    parts = [_step(a, values, inner, found) for a in expr.args]
     if any(p is None for p in parts):
         return None
     known = [p for p in parts if p is not None]
