@@ -170,8 +170,9 @@ tune(make_task(FakeEngine(body, cost_by_block), store=Store(Path(sys.argv[1]))))
     engine = FakeEngine(add_one, cost_by_block)
     result = tune(make_task(engine, store=Store(path)))
     known = [t for t in result.trials if t.status == "ok" and engine.compiled[t.config] == 0]
-    assert statuses(result)[killer] == "crashed"
-    assert engine.compiled[next(t.config for t in result.trials if t.status == "crashed")] == 0
+    # It may have been anything that ended the process, so its trial is made once more.
+    assert statuses(result)[killer] == "ok"
+    assert any(f"block={killer} was tried again" in note for note in result.notes)
     assert len(known) + sum(engine.compiled.values()) <= 4
 
 
