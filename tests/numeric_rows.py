@@ -114,7 +114,7 @@ def stores(kind: str) -> list[str]:
 
 def source_of(cases: list[Case]) -> KernelSource:
     """Return the source of a kernel with all the cases."""
-    lines = [f"@kernel function rows!(mode, first, {', '.join([*OUTPUTS, *INPUTS])})", "j = first + @index(Global)"]
+    lines = [f"@kernel function rows!(mode, start, {', '.join([*OUTPUTS, *INPUTS])})", "j = start + @index(Global)"]
     for mode, case in enumerate(cases):
         lines += [f"{'elseif' if mode else 'if'} mode == {mode}", "@inbounds begin", *branch(case), "end"]
     return load_source("\n".join([*lines, "end", "end"]), Origin(None, 1, False), (), None)
@@ -143,7 +143,11 @@ def compiled(cases: list[Case]) -> Launcher:
     source = source_of(cases)
     signature = tuple(classify(n, a) for n, a in zip(source.names, [0, 0, *dummies().values()], strict=True))
     # What the kernel may write is the same for all, so that they share an entry.
-    return engine().compile(CompileRequest(source, signature, {}, (64,), 1, frozenset(OUTPUTS), (("threads", "one"),)))
+    request = CompileRequest(source, signature, {}, (64,), 1, frozenset(OUTPUTS), (("threads", "one"),))
+    launcher = engine().compile(request)
+    # Numba itself takes overflow of signed integers for undefined: its own compiler must not be needed.
+    assert not hasattr(launcher._code.owner, "inspect_llvm"), launcher.text  # type: ignore[attr-defined]
+    return launcher
 
 
 def launch(launcher: Launcher, mode: int, first: int, count: int, args: list[Any]) -> str:

@@ -14,7 +14,7 @@ from jlkern.engines.numba.lower.conversion import cast, convert, number, to_prim
 from jlkern.engines.numba.lower.mathematics import unary
 from jlkern.engines.numba.lower.registry import BUILTINS, arity, builtin, no_method
 from jlkern.engines.numba.lower.simt import Expr
-from jlkern.engines.numba.lower.types import BOOL, INT64, Abstract, ComplexT, JType, Prim, match, promote
+from jlkern.engines.numba.lower.types import BOOL, INT64, UINT64, Abstract, ComplexT, JType, Prim, match, promote
 from jlkern.engines.numba.lower.values import (
     Array,
     Cartesian,
@@ -329,6 +329,13 @@ def _started(cx: Context, items: tuple[Value, ...], init: Value | None) -> tuple
     return items if init is None else (init, *items)
 
 
+def _wide(cx: Context, value: Value) -> Value:
+    """Small integers are added and multiplied as Int64 or UInt64."""
+    if not isinstance(value, Scalar) or value.type.kind == "float":
+        return value
+    return cast(cx, value, UINT64 if value.type.kind == "uint" else INT64)
+
+
 def folded(cx: Context, name: str, args: tuple[Value, ...], init: Value | None) -> Value:
     """Call one of the folding functions, with the value of its keyword argument `init`."""
     if name in _REDUCTIONS:
@@ -338,10 +345,9 @@ def folded(cx: Context, name: str, args: tuple[Value, ...], init: Value | None) 
             items = tuple(_call(cx, args[0], item) for item in items)
         if not items and init is None and name in ("sum", "prod"):
             return int64(0 if name == "sum" else 1)
-        result = _fold(cx, FunctionValue(_REDUCTIONS[name], (), True), _started(cx, items, init), name)
-        if isinstance(result, Scalar) and len(items) == 1 and name in ("sum", "prod") and result.type.kind == "bool":
-            return cast(cx, result, INT64)
-        return result
+        if name in ("sum", "prod"):
+            items = tuple(_wide(cx, item) for item in items)
+        return _fold(cx, FunctionValue(_REDUCTIONS[name], (), True), _started(cx, items, init), name)
     arity(cx, name, args, 3 if "map" in name else 2)
     items = _items(cx, args[-1], name)
     if "map" in name:

@@ -19,6 +19,7 @@ from jlkern.engines.numba.lower.values import (
     Cartesian,
     Complex,
     Nothing,
+    Range,
     Scalar,
     Static,
     Symbol,
@@ -97,6 +98,10 @@ def equal(cx: Context, a: Value, b: Value) -> Scalar:
         for x, y in zip(a.items, b.items, strict=True):  # type: ignore[assignment]
             result = cx.op("and", "bool", result, equal(cx, x, y).expr)  # type: ignore[arg-type]
         return truth(result)
+    if isinstance(a, Range) and isinstance(b, Range) and a.step is None and b.step is None:
+        empty = [cx.op("lt", "bool", r.stop.expr, r.start.expr) for r in (a, b)]
+        ends = [compare(cx, "eq", x, y).expr for x, y in ((a.start, b.start), (a.stop, b.stop))]
+        return truth(cx.op("or", "bool", cx.op("and", "bool", *empty), cx.op("and", "bool", *ends)))
     if isinstance(a, (TypeValue, Symbol, Nothing, ValValue)) or isinstance(b, (TypeValue, Symbol, Nothing, ValValue)):
         return constant(a == b, BOOL)
     no_method(cx, "==", (a, b))

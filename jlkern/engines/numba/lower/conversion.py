@@ -48,6 +48,8 @@ def known(cx: Context, ty: Any) -> None:
 def cast(cx: Context, x: Scalar, ty: Prim) -> Scalar:
     """Convert without a check, as promotion does where it cannot lose anything but precision."""
     known(cx, ty)
+    if ty.kind == "bool" and x.type != ty:
+        return truth(cx.op("ne", "bool", x.expr, zero_of(x.type).expr))
     return x if x.type == ty else cx.scalar("cast", ty, x.expr)
 
 

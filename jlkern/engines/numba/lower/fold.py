@@ -34,8 +34,10 @@ def wrap(value: Any, ty: str) -> Any:
     if ty == "bool":
         return bool(value)
     if is_float(ty):
+        if isinstance(value, int) and -(1 << 63) <= value < 1 << 64:  # rounded once, not by way of a Python float
+            value = np.uint64(value) if value >= 1 << 63 else np.int64(value)
         with np.errstate(all="ignore"):
-            return float(np.dtype(ty).type(value))
+            return float(np.array(value).astype(ty))
     bits = int(ty.lstrip("uint"))
     value = int(value) & ((1 << bits) - 1)
     return value - (1 << bits) if ty[0] == "i" and value >> (bits - 1) else value
@@ -157,7 +159,7 @@ def _simplify(name: str, ty: str, args: tuple[Expr, ...]) -> Expr | None:
             total = wrap(inner + int(b.value) * (1 if name == "add" else -1), ty)
             if total == 0:
                 return a.args[0]
-            if total > 0:
+            if total > 0 or total == wrap(-total, ty):  # the least integer has no opposite
                 return Op("add", (a.args[0], Lit(total, ty)), ty)
             return Op("sub", (a.args[0], Lit(-total, ty)), ty)
     if isinstance(a, Lit):

@@ -11,7 +11,7 @@ from jlkern.engines.numba.lower.conversion import floated, real, together
 from jlkern.engines.numba.lower.prelude import call_prelude
 from jlkern.engines.numba.lower.registry import arity, builtin
 from jlkern.engines.numba.lower.simt import Expr, Lit
-from jlkern.engines.numba.lower.values import Complex, Irrational, Scalar, Tuple, Value, constant
+from jlkern.engines.numba.lower.values import Complex, Irrational, Scalar, Tuple, Value, constant, int64
 
 _DOMAINS: dict[str, str] = {
     "sqrt": "negative", "log": "negative", "log2": "negative", "log10": "negative", "log1p": "below -1",
@@ -59,6 +59,8 @@ def _unary(name: str) -> None:
         if name == "log" and len(args) == 2 and not any(isinstance(a, Complex) for a in args):
             return _log_to_base(cx, *args)
         arity(cx, name, args, 1)
+        if name == "log" and isinstance(args[0], Irrational) and args[0].name == "ℯ":
+            return int64(1)
         if isinstance(args[0], Complex) and name in _COMPLEX:
             return call_prelude(cx, name, args)
         if name in _WHOLE and isinstance(args[0], Scalar) and args[0].type.kind != "float":

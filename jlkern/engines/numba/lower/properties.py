@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from jlkern.engines.numba.lower.comparison import equal
 from jlkern.engines.numba.lower.context import Context, truth
@@ -20,7 +21,18 @@ from jlkern.engines.numba.lower.mathematics import outside
 from jlkern.engines.numba.lower.prelude import call_prelude
 from jlkern.engines.numba.lower.registry import arity, builtin, no_method
 from jlkern.engines.numba.lower.simt import Lit
-from jlkern.engines.numba.lower.types import BOOL, FLOAT64, FLOATS, INTS, UINTS, ComplexT, Prim
+from jlkern.engines.numba.lower.types import (
+    BOOL,
+    FLOAT64,
+    FLOATS,
+    INTS,
+    UINTS,
+    CartesianT,
+    ComplexT,
+    Prim,
+    StaticT,
+    TupleT,
+)
 from jlkern.engines.numba.lower.values import (
     Complex,
     Scalar,
@@ -58,6 +70,20 @@ def _isfinite(cx: Context, args: tuple[Value, ...]) -> Value:
     if x.type.kind != "float":
         return constant(True, BOOL)
     return truth(cx.op("lt", "bool", cx.op("abs", x.type.numpy, x.expr), Lit(math.inf, x.type.numpy)))
+
+
+@builtin("isbitstype")
+def _isbitstype(cx: Context, args: tuple[Value, ...]) -> Value:
+    arity(cx, "isbitstype", args, 1)
+    if not isinstance(args[0], TypeValue):
+        no_method(cx, "isbitstype", args)
+    return constant(_bits(args[0].type), BOOL)
+
+
+def _bits(ty: Any) -> bool:
+    if isinstance(ty, TupleT):
+        return all(map(_bits, ty.items))
+    return isinstance(ty, (Prim, ComplexT, CartesianT)) or (isinstance(ty, StaticT) and not ty.mutable)
 
 
 @builtin("iszero")

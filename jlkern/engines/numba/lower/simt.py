@@ -11,12 +11,18 @@ from dataclasses import dataclass, field
 from typing import Union
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Lit:
-    """A constant of a primitive type (NumPy's name)."""
+    """A constant of a primitive type (NumPy's name); 0.0 and -0.0 are two."""
 
     value: int | float | bool
     ty: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Lit) and self.ty == other.ty and repr(self.value) == repr(other.value)
+
+    def __hash__(self) -> int:
+        return hash((self.value, self.ty))
 
 
 @dataclass(frozen=True, slots=True)
