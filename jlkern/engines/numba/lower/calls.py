@@ -7,9 +7,9 @@ from functools import partial
 from jlkern.engines.numba.lower.arrays import spread
 from jlkern.engines.numba.lower.branches import by_option
 from jlkern.engines.numba.lower.broadcast import broadcast
-from jlkern.engines.numba.lower.collections import FOLDS, folded
 from jlkern.engines.numba.lower.context import Context, Scope
 from jlkern.engines.numba.lower.core import handles, in_order, lower
+from jlkern.engines.numba.lower.folds import FOLDS, folded
 from jlkern.engines.numba.lower.inlining import inline
 from jlkern.engines.numba.lower.methods import choose, fit, parents_of, type_of_node
 from jlkern.engines.numba.lower.names import lookup_global
