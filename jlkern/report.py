@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from jlkern.space import Config
 from jlkern.tuning.task import format_seconds
@@ -11,6 +11,10 @@ from jlkern.tuning.task import format_seconds
 if TYPE_CHECKING:
     from jlkern.explain import Explanation
     from jlkern.tuning.task import TuneResult
+
+
+# Rows whose samples scatter by more are marked: their time is the least sample instead of the median.
+NOISY: Final = 1.0
 
 
 class TrialLike(Protocol):
@@ -74,7 +78,8 @@ def trials_table(trials: Sequence[TrialLike], best: Config | None = None, base: 
         row.append(f"{seconds / base:.2f}" if seconds is not None and base else "-")
         row.append(f"{100 * trial.spread:.0f} %" if trial.spread is not None else "-")
         row.append(trial.status if trial.config != best else "best")
-        row.append(trial.reason.splitlines()[0][:80] if trial.reason else "")
+        noisy = "noisy" if trial.status == "ok" and (trial.spread or 0.0) > NOISY else ""
+        row.append(trial.reason.splitlines()[0][:80] if trial.reason else noisy)
         rows.append(row)
     return table(rows, [*names, *(["schedule"] if scheduled else []), "time", "ratio", "spread", "", ""])
 

@@ -14,6 +14,7 @@ from jlkern.tuning.bench import (
     Stopwatch,
     choose,
     faster,
+    location,
     measure,
     median,
     median_interval,
@@ -22,6 +23,7 @@ from jlkern.tuning.bench import (
     settle,
     spread,
     steady,
+    wild,
 )
 
 
@@ -195,6 +197,73 @@ def test_measure_is_cheap_for_losers():
     assert len(measure(lambda: next(values), best=1.0)) == 9  # a cold first sample costs nothing
     assert len(measure(lambda: 1.0, best=1.0)) == 4  # no scatter, no need for more
     assert len(measure(lambda: 1.0, over=lambda: True)) == 1
+
+
+# --- a machine on which any launch may take a hundred times longer ----------------------------------------------------
+
+
+@given(samples)
+def test_the_location_is_the_median_unless_the_spread_is_more_than_one(values):
+    assert location(values) == (min(values) if spread(values) > 1 else median(values))
+    assert wild(values) == (spread(values) > 1) and min(values) <= location(values) <= median(values)
+
+
+@pytest.mark.parametrize("slow", [0.3, 0.5, 0.6])
+def test_wild_samples_stand_for_their_fast_ones(slow):
+    rng = random.Random(0)
+    right = 0
+    for _ in range(300):
+        values = measure(lambda: (100 if rng.random() < slow else 1) * (1 + abs(rng.gauss(0, 0.02))), 1.0)
+        right += location(values) < 1.1
+    assert right >= 290
+    assert spread([1.0, 1.0, 100.0]) > 1 and spread([1.0, 100.0, 100.0, 100.0]) > 1
+
+
+def test_wild_samples_are_followed_by_more():
+    values = itertools.cycle([1.0, 100.0, 100.0])
+    assert len(measure(lambda: next(values), best=1.0)) == 27
+    # A candidate that is slower by far may have been in the machine's way: it is not judged by one sample.
+    values = iter([100.0, 100.0, 1.0] + [1.0] * 20)
+    assert location(measure(lambda: next(values), best=1.0)) == 1.0
+    assert len(measure(lambda: 100.0, best=1.0)) == 9
+    assert len(measure(lambda: 100.0, best=1.0, over=lambda: True)) == 1
+
+
+class Busy(Machine):
+    """Every second sample, at random, takes a hundred times longer."""
+
+    def sampler(self, seconds: float):
+        quiet = super().sampler(seconds)
+        return lambda: quiet() * (100 if self.rng.random() < 0.5 else 1)
+
+
+def test_equal_contenders_leave_the_default_on_a_busy_machine():
+    wrong = 0
+    for seed in range(150):
+        rounds = race([Busy(seed).sampler(1.0) for seed in range(4 * seed, 4 * seed + 4)])
+        wrong += choose(rounds) != 0
+    assert wrong <= 6  # 4 %
+
+
+def test_a_better_contender_is_found_on_a_busy_machine_and_its_time_is_right():
+    right = found = 0
+    for seed in range(100):
+        machine = Busy(seed, spikes=0)
+        rounds = race([machine.sampler(t) for t in (1.0, 1.15, 0.8, 1.02)])
+        best = choose(rounds)
+        found += best == 2
+        right += abs(location(rounds[best]) / (1.0, 1.15, 0.8, 1.02)[best] - 1) < 0.1
+    assert found >= 90 and right >= 98
+
+
+def test_fast_samples_have_to_be_apart():
+    mixed = [1.0, 100.0] * 8
+    assert faster([0.9 * s for s in mixed], mixed[::-1]) and not faster([0.98 * s for s in mixed], mixed[::-1])
+    assert not faster([0.5, 50.0] * 2, [1.0, 100.0] * 2)  # too few
+    # What is steady does not beat what is faster whenever the machine lets it.
+    steady_one = [2.0] * 16
+    assert not faster(steady_one, mixed) and faster(mixed, steady_one)
+    assert choose([mixed, steady_one]) == 0
 
 
 def test_batches_grow_to_the_target_and_restored_launches_are_single():

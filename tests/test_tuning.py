@@ -507,8 +507,68 @@ def test_an_unsteady_machine_is_said_to_be():
     assert task.store.winner(task.key).noisy
 
 
+class BusyEngine(FakeEngine):
+    """Every second launch takes a hundred times longer, at random."""
+
+    def compile(self, request):
+        launcher = super().compile(request)
+        quiet = launcher.sampler
+        launcher.sampler = lambda ndrange, args: self.busy(quiet(ndrange, args))
+        return launcher
+
+    def busy(self, sample):
+        return lambda n: sample(1) * n * (100 if self.rng.random() < 0.5 else 1)
+
+
+def test_times_on_a_busy_machine_are_those_of_the_fast_launches():
+    from jlkern.report import trials_table
+
+    right = noisy = 0
+    for seed in range(20):
+        result = tune(make_task(BusyEngine(add_one, cost_by_block, rng=random.Random(seed))))
+        assert result.noisy == any("not steady" in note for note in result.notes)
+        noisy += result.noisy
+        assert result.seconds == pytest.approx(cost_by_block(result.best), rel=0.1)
+        right += str(result.best) == "block=128"
+    assert right >= 17 and noisy >= 17
+    result = tune(make_task(BusyEngine(add_one, cost_by_block)))
+    table = trials_table(result.trials, result.best).splitlines()
+    marked = [t.config.as_dict()["block"] for t in result.trials if (t.spread or 0) > 1]
+    assert marked and [int(line.split()[0]) for line in table if line.endswith("noisy")] == sorted(
+        marked, key=lambda b: next(t.seconds for t in result.trials if t.config.as_dict()["block"] == b)
+    )
+
+
+def test_a_noisier_run_does_not_replace_a_cleaner_record_with_a_slower_one():
+    store = Store(None)
+    task = make_task(FakeEngine(add_one, cost_by_block), store=store)
+    tune(task)
+    clean = store.winner(task.key)
+    assert str(clean.config) == "block=128" and not clean.noisy
+
+    def other(config):  # the machine is slower now, and treats the old winner badly
+        return 3 * cost_by_block(config) * (4 if config == clean.config else 1)
+
+    busy = replace(task, engine=BusyEngine(add_one, other))
+    result = tune(busy)
+    assert result.noisy and result.best == clean.config and any("earlier winner stays" in n for n in result.notes)
+    kept = store.winner(task.key)
+    assert (kept.config, kept.seconds, kept.noisy) == (clean.config, clean.seconds, False)
+    # A steady run is believed, and so is a noisy one that found something faster.
+    assert tune(replace(task, engine=FakeEngine(add_one, other))).best != clean.config
+    store.publish(task.key, replace(clean, seconds=1.0))
+    assert tune(busy).best != clean.config
+    # What does not work any more does not stay.
+    store.publish(task.key, clean)
+
+    def broken(params, y, x):
+        y[...] = x + 1 + (params["block"] == 128)
+
+    assert tune(replace(task, engine=BusyEngine(broken, other))).best != clean.config
+
+
 def test_losers_are_sampled_less():
-    engine = FakeEngine(add_one, lambda c: 1e-3 * {64: 1, 128: 0.9, 256: 50, 512: 1.8}[c.as_dict()["block"]])
+    engine = FakeEngine(add_one, lambda c: 1e-3 * {64: 1, 128: 0.9, 256: 5, 512: 1.8}[c.as_dict()["block"]])
     tune(make_task(engine))
     by_block = {c.as_dict()["block"]: n for c, n in engine.sampled.items()}
     assert by_block[256] < by_block[512] < by_block[128]

@@ -3,6 +3,9 @@
 The first half works on plain lists of numbers; only the second takes samples. Times are never averaged: noise adds to a
 time and never takes away, so medians and quartiles stand for a list. Contenders are compared by samples that were taken
 in turn, round by round, so that a drift of the machine's speed meets all of them.
+
+On a busy machine a parallel launch may take a hundred times longer at random, and then the median is whichever of the
+two times came more often. So a list that scatters by more than `WILD` is judged by its fast samples alone.
 """
 
 from __future__ import annotations
@@ -21,6 +24,15 @@ ALPHA: Final = 0.01
 SEPARATION: Final = ((5, LEAST_GAIN), (4, 0.05), (3, 0.10), (2, 0.25))
 # Contenders whose medians differ by less than this are a tie when the samples do not tell them apart either.
 TIE: Final = 0.02
+# A spread from which on the median means nothing.
+WILD: Final = 1.0
+# The part of a wild list that counts: up to this many times the least sample, and how many there have to be.
+FAST: Final = 2.0
+FAST_SAMPLES: Final = 5
+# And by how much the fast samples have to be apart.
+FAST_GAIN: Final = 0.05
+# A factor between two contenders that may be the machine's doing: a few more samples have to agree on it.
+SUSPECT: Final = 10.0
 
 # --- conclusions from samples -----------------------------------------------------------------------------------------
 
@@ -46,11 +58,32 @@ def median(samples: Sequence[float]) -> float:
 def spread(samples: Sequence[float]) -> float:
     """Return half the distance between the quartiles, relative to the median.
 
+    Where the upper quartile is more than three times the least sample, half their distance relative to the least, which
+    is more than 1 then.
+
     >>> spread([1.0, 1.0, 1.0, 9.0])
     1.0
+    >>> spread([1.0, 1.0, 99.0, 99.0])
+    49.0
     """
-    middle = median(samples)
-    return (quantile(samples, 0.75) - quantile(samples, 0.25)) / (2 * middle) if middle > 0 else 0.0
+    least, upper, middle = min(samples), quantile(samples, 0.75), median(samples)
+    if 0 < least < upper / (1 + 2 * WILD):
+        return (upper - least) / (2 * least)
+    return (upper - quantile(samples, 0.25)) / (2 * middle) if middle > 0 else 0.0
+
+
+def wild(samples: Sequence[float]) -> bool:
+    """Tell whether samples scatter so much that their median means nothing."""
+    return spread(samples) > WILD
+
+
+def location(samples: Sequence[float]) -> float:
+    """Return the time that samples stand for: their median, or the least one where they are wild.
+
+    >>> location([1.0, 3.0, 2.0]), location([1.0, 99.0, 99.0])
+    (2.0, 1.0)
+    """
+    return min(samples) if wild(samples) else median(samples)
 
 
 def steady(samples: Sequence[float], window: int = 8, limit: float = 0.05) -> bool:
@@ -92,11 +125,16 @@ def faster(a: Sequence[float], b: Sequence[float], alpha: float = ALPHA, gain: f
     """Tell whether `a` is faster than `b` by more than the noise and more than `gain`.
 
     `a[i]` and `b[i]` were sampled in the same round. Either the interval of the median of their ratios lies below
-    1 - gain, or every sample of `a` is below every one of `b`, by a margin that is larger for few samples.
+    1 - gain, or every sample of `a` is below every one of `b`, by a margin that is larger for few samples. Where either
+    is wild, pairs tell nothing, and the fast samples of `a` have to be below those of `b`.
     """
     n = min(len(a), len(b))
     if n == 0:
         return False
+    if wild(a[:n]) or wild(b[:n]):
+        fast, other = _fast(a[:n]), _fast(b[:n])
+        few = min(len(fast), len(other)) < FAST_SAMPLES
+        return not few and max(fast) < min(other) * (1 - max(FAST_GAIN, gain))
     ratios = [x / y if y > 0 else math.inf for x, y in zip(a[:n], b[:n], strict=True)]
     if median_interval(ratios, alpha)[1] < 1 - gain:
         return True
@@ -107,10 +145,15 @@ def faster(a: Sequence[float], b: Sequence[float], alpha: float = ALPHA, gain: f
     return False
 
 
+def _fast(samples: Sequence[float]) -> list[float]:
+    limit = FAST * min(samples)
+    return [s for s in samples if s <= limit]
+
+
 def choose(rounds: Sequence[Sequence[float]], default: int | None = 0, alpha: float = ALPHA) -> int:
     """Return which contender wins, given each one's samples by round; contenders are in the order that breaks ties.
 
-    The leader is the one with the least median. When it does not beat the default beyond the noise, the default wins.
+    The leader is the one with the least location. When it does not beat the default beyond the noise, the default wins.
     Else the first contender that beats the default and is no worse than the leader, within the noise and within `TIE`.
     An empty list is a contender that failed.
     """
@@ -119,14 +162,14 @@ def choose(rounds: Sequence[Sequence[float]], default: int | None = 0, alpha: fl
         raise ValueError("no contender has samples")
     # Each contender gets its own chance to beat the default by luck.
     alpha = alpha / max(1, len(alive) - 1)
-    leader = min(alive, key=lambda i: median(rounds[i]))
+    leader = min(alive, key=lambda i: location(rounds[i]))
     beats = [i for i in alive if default not in alive or faster(rounds[i], rounds[default or 0], alpha)]
     if default in alive and (leader == default or leader not in beats):
         assert default is not None
         return default
-    best = median(rounds[leader])
+    best = location(rounds[leader])
     for i in alive:
-        near = median(rounds[i]) <= best * (1 + TIE) and not faster(rounds[leader], rounds[i], alpha, gain=0.0)
+        near = location(rounds[i]) <= best * (1 + TIE) and not faster(rounds[leader], rounds[i], alpha, gain=0.0)
         if i in beats and near:
             return i
     return leader
@@ -200,16 +243,18 @@ def measure(
     """Sample one candidate of a search: `few` times cheaply, and on to `enough` only when it may rank near the best.
 
     A candidate is dropped once even its fastest sample is `loser` times slower than the best so far. `over` tells that
-    the candidate has had its share of time; one sample is taken at least.
+    the candidate has had its share of time; one sample is taken at least. Wild samples get three times as many.
     """
     samples: list[float] = []
-    while len(samples) < enough:
+    while len(samples) < enough or (len(samples) < 3 * enough and wild(samples)):
         samples.append(sample())
         # The first sample may still be a cold one, so only a hopeless one ends it there.
         limit = best * (loser if len(samples) >= few else 2 * loser)
-        if min(samples) > limit or over():
+        # What is slower by far may just have been in the machine's way, so it gets every chance.
+        suspect = min(samples) > SUSPECT * best
+        if over() or (min(samples) > limit and not suspect):
             break
-        if len(samples) >= few and len(samples) >= enough // 2 and spread(samples) < LEAST_GAIN:
+        if len(samples) >= few and not suspect and len(samples) >= enough // 2 and spread(samples) < LEAST_GAIN:
             break
     return samples
 
@@ -227,7 +272,8 @@ def race(
     At most `most` rounds, and `least` whatever `over` says: one round alone decides nothing.
 
     Each round samples every contender that is left, in alternating order. Contenders that are clearly slower than the
-    leader drop out, except the default. A sample that is not finite or not positive drops its contender altogether.
+    leader drop out, except the default; those that are slower by far get some more rounds, as does the default then. A
+    sample that is not finite or not positive drops its contender altogether.
     """
     rounds: list[list[float]] = [[] for _ in samplers]
     left = list(range(len(samplers)))
@@ -244,8 +290,11 @@ def race(
         left = [i for i in left if rounds[i]]
         if len(left) < 2 or (number + 1 >= least and over()):
             break
-        leader = min(left, key=lambda i: median(rounds[i]))
-        left = [i for i in left if i in (default, leader) or not faster(rounds[leader], rounds[i], each)]
-        if number >= 4 and all(i == leader or faster(rounds[leader], rounds[i], each) for i in left):
+        places = {i: location(rounds[i]) for i in left}
+        leader = min(left, key=lambda i: places[i])
+        suspect = [i for i in left if places[i] > SUSPECT * places[leader]]
+        slower = [i for i in left if i != leader and faster(rounds[leader], rounds[i], each)]
+        left = [i for i in left if i not in slower or i == default or (i in suspect and number + 1 < FAST_SAMPLES)]
+        if number + 1 >= 5 * (2 if suspect else 1) and all(i == leader or i in slower for i in left):
             break
     return rounds

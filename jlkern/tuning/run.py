@@ -138,7 +138,8 @@ class _Run:
         self.complete = False
         self.interrupted = False
         self.best = default
-        self.old: Winner | None = None
+        self.old: Winner | None = None  # of an earlier run
+        self.kept: Winner | None = None  # the same, where it stays
         self.seconds: float | None = None
         self.speedup: float | None = None
 
@@ -182,6 +183,9 @@ class _Run:
                 self.best_so_far()
         if lab.unlocked:
             self.notes.append("others held the device's lock, so it was measured without, and the times are noisy")
+        elif lab.noisy:
+            self.notes.append("the machine was not steady, so the times are noisy")
+        self.keep_cleaner()
         for config in lab.crashed:
             what = "did not end" if lab.trials[config].status == "hung" else "took the process down"
             self.notes.append(f"{config} {what} in an earlier run; {SKIPPED}")
@@ -215,8 +219,6 @@ class _Run:
         if trial.status != "ok":
             log.event(_log, logging.WARNING, "the default can not be used", config=default, reason=trial.reason)
             self.notes.append(f"the default {default} can not be used ({trial.status}): {trial.reason}")
-        if lab.noisy and not lab.unlocked:
-            self.notes.append("the machine was not steady, so the times are noisy")
 
     def search(self) -> None:
         """Try candidates: the hints of earlier winners, then what the strategy asks for."""
@@ -348,10 +350,10 @@ class _Run:
             if samples:
                 lab.settled(config, samples)
         winner = bench.choose(rounds, default)
-        self.best, self.seconds = alive[winner], bench.median(rounds[winner])
+        self.best, self.seconds = alive[winner], lab.trials[alive[winner]].seconds
         if default is not None and rounds[default]:
             n = min(len(rounds[default]), len(rounds[winner]))
-            self.speedup = bench.median(rounds[default][:n]) / bench.median(rounds[winner][:n])
+            self.speedup = bench.location(rounds[default][:n]) / bench.location(rounds[winner][:n])
 
     def old_winner(self) -> Winner | None:
         """Return the key's winner so far in exactly this environment."""
@@ -374,11 +376,23 @@ class _Run:
         """Decide without final rounds: the old winner stays, else the default unless the best is far better."""
         lab, old = self.lab, self.old
         self.notes.append("the time limit left no time for final rounds")
-        trial = None if old is None else lab.trials.get(old.config)
-        if old is not None and (trial is None or trial.status == "ok"):
-            self.best, self.seconds, self.speedup = old.config, old.seconds, old.speedup
+        if old is not None and lab.works(old.config):
+            self.keep(old)
         else:
             self.best_so_far(BLIND_GAIN)
+
+    def keep_cleaner(self) -> None:
+        """Keep the old winner when this run was noisier and found nothing faster."""
+        old, seconds = self.old, self.seconds
+        if self.interrupted or old is None or old.noisy or not self.lab.noisy or not self.lab.works(old.config):
+            return
+        if old.seconds is not None and seconds is not None and old.seconds < seconds:
+            self.notes.append("an earlier winner stays: it was measured faster, with less noise")
+            self.keep(old)
+
+    def keep(self, old: Winner) -> None:
+        """Make the old winner this run's."""
+        self.kept, self.best, self.seconds, self.speedup = old, old.config, old.seconds, old.speedup
 
     def best_so_far(self, gain: float = bench.LEAST_GAIN) -> None:
         """Choose without final rounds: the best measured configuration, where it is clearly better than the default."""
@@ -427,6 +441,8 @@ class _Run:
             result.noisy,
             time.time(),
         )
+        if self.kept is not None:
+            winner = replace(self.kept, created=winner.created)
         self.task.store.publish(self.task.key, winner)
 
 

@@ -162,7 +162,10 @@ class TuneTask:
 
 @dataclass(frozen=True)
 class Trial:
-    """One configuration's fate: `seconds` is a median per launch, `spread` a relative one; None where not measured."""
+    """One configuration's fate: `seconds` per launch and their relative `spread`; None where not measured.
+
+    The seconds are the samples' median, or the least where the spread is more than 1 (100 %).
+    """
 
     config: Config
     status: Status

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 # A candidate's share of measuring time, and how many compiled candidates are kept for the final rounds.
 SHARE: Final = 0.3
 KEEP: Final = 12
+# Noise only adds: a time from the final rounds that is so many times the search's says nothing.
+FAR_WORSE: Final = 3.0
 # The part of the time limit that one wait for the device's lock may take.
 WAIT_PART: Final = 0.25
 # What a stored trial must have ended as to be believed without a new one. A result that was wrong may be right under
@@ -144,6 +146,11 @@ class Lab:
         trial = self.trials.get(config) or self.recall(config) or self.attempt(config)
         return trial.seconds if trial.status == "ok" else None
 
+    def works(self, config: Config) -> bool:
+        """Tell that a configuration has not failed in this run."""
+        trial = self.trials.get(config)
+        return trial is None or trial.status == "ok"
+
     def recall(self, config: Config) -> Trial | None:
         """Return the trial of an earlier run, brought to this run's speed; None when there is none."""
         record = self.known.get(config)
@@ -201,7 +208,7 @@ class Lab:
             return Trial(config, "launch", reason=_reason(problem))
         except Exception as problem:
             return Trial(config, _status(problem, "launch"), reason=_reason(problem))
-        seconds = bench.median(samples)
+        seconds = bench.location(samples)
         if not np.isfinite(seconds) or seconds <= 0:
             return Trial(config, "launch", reason=f"its time is {seconds!r}")
         return Trial(config, "ok", seconds, bench.spread(samples), len(samples))
@@ -353,10 +360,15 @@ class Lab:
         self.task.store.end(self.task.key, _record(self.trials[config]))
 
     def settled(self, config: Config, samples: list[float]) -> None:
-        """Note a configuration's time from the final rounds."""
-        trial = Trial(config, "ok", bench.median(samples), bench.spread(samples), len(samples))
-        self.trials[config] = trial
-        self.task.store.end(self.task.key, _record(trial))
+        """Note a configuration's time from the final rounds, unless noise made it far worse than the search's."""
+        trial = Trial(config, "ok", bench.location(samples), bench.spread(samples), len(samples))
+        before = self.trials[config]
+        now, then = trial.seconds or 0.0, before.seconds or np.inf
+        worse = before.status == "ok" and not before.known and now > FAR_WORSE * then
+        self.noisy = self.noisy or worse or bench.wild(samples)
+        if not worse:
+            self.trials[config] = trial
+            self.task.store.end(self.task.key, _record(trial))
 
 
 def _record(trial: Trial) -> TrialRecord:
