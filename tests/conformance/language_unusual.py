@@ -573,3 +573,19 @@ elementwise(
     XI,
     np.int64,
 )
+elementwise(
+    "loop_over_union",
+    """
+    n = v > 0 ? v : 0x03
+    r = 0
+    for k in 1:n
+        k == 6 && break
+        r += k
+    end
+    t = v > 2 ? (1, 2) : (3.5, 4.0, 5.0)
+    for x in t
+        r += x
+    end
+    """,
+    XI,
+)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from jlkern.engines.numba.lower import simt
 from jlkern.engines.numba.lower.arrays import length, load_index
+from jlkern.engines.numba.lower.branches import by_option
 from jlkern.engines.numba.lower.context import MAX_UNION, Bindings, Context, Scope, Slot, unstable
 from jlkern.engines.numba.lower.conversion import cast
 from jlkern.engines.numba.lower.core import lower, lower_block
@@ -19,10 +20,12 @@ from jlkern.engines.numba.lower.values import (
     CartesianRange,
     Closure,
     LinearRange,
+    Nothing,
     Range,
     Scalar,
     Static,
     Tuple,
+    Union,
     Unstable,
     Value,
     Zipped,
@@ -204,7 +207,21 @@ def _level(cx: Context, bindings: tuple[tuple[n.Node, n.Node], ...], body: n.Blo
         finally:
             cx.scope = outer
 
+    _over(cx, over, bindings, body, inside)
+
+
+def _over(
+    cx: Context,
+    over: Value,
+    bindings: tuple[tuple[n.Node, n.Node], ...],
+    body: n.Block,
+    inside: Callable[[Callable[[], Value]], None],
+) -> Value:
+    """Lower the loop over one value; `inside` lowers the body for an item."""
+    (target, _), rest = bindings[0], bindings[1:]
     nodes = (body, *(b for pair in rest for b in pair))
+    if isinstance(over, Union):
+        return by_option(cx, over, lambda option: _over(cx, option, bindings, body, inside))
     if isinstance(over, Range):
         name = target.id if isinstance(target, n.Name) and target.id != "_" else "k"
         _range_loop(cx, over, name, nodes, lambda k: inside(lambda: k))
@@ -213,7 +230,7 @@ def _level(cx: Context, bindings: tuple[tuple[n.Node, n.Node], ...], body: n.Blo
     elif isinstance(over, (Tuple, Static, Cartesian)):
         if not rest and (_leaves(body) or _continues(body)):
             _left_early(cx, target, over.items, body)
-            return
+            return Nothing()
         for item in over.items:
             inside(lambda item=item: item)  # type: ignore[misc]
     elif isinstance(over, Array):
@@ -226,6 +243,7 @@ def _level(cx: Context, bindings: tuple[tuple[n.Node, n.Node], ...], body: n.Blo
         inside(lambda: over)
     else:
         cx.unsupported(f"a loop over a {type_of(over)}", "loop over a range, a tuple or an array")
+    return Nothing()
 
 
 def count_of(cx: Context, value: Value) -> Scalar:

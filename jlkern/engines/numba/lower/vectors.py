@@ -21,6 +21,7 @@ from jlkern.engines.numba.lower.values import (
     int64,
     leaves,
     rebuild,
+    type_of,
 )
 from jlkern.engines.numba.lower.values import Function as FunctionValue
 
@@ -145,7 +146,7 @@ def _componentwise(name: str) -> None:
 
     @builtin(name)
     def function(cx: Context, args: tuple[Value, ...]) -> Value:
-        if args and all(isinstance(a, Cartesian) for a in args):
+        if args and all(type_of(a) == type_of(args[0]) and isinstance(a, Cartesian) for a in args):
             columns = zip(*(a.items for a in args if isinstance(a, Cartesian)), strict=True)
             items = [scalar_version(cx, column) for column in columns]
             return Cartesian(tuple(i for i in items if isinstance(i, Scalar)))
