@@ -248,7 +248,8 @@ elementwise(
     "tuple_functions",
     """
     t = (v, 5, 2)
-    r = maximum(t) + minimum(t) + sum(t) + prod(t) + first(t) + last(t) + length(t) + (5 in t) + sum(reverse(t)[1:2]) + Base.tail(t)[1] + Base.front(t)[1]
+    r = maximum(t) + minimum(t) + sum(t) + prod(t) + first(t) + last(t) + length(t) + (5 in t)
+    r += sum(reverse(t)[1:2]) + Base.tail(t)[1] + Base.front(t)[1]
     """,
     XI,
     np.int64,
@@ -303,7 +304,8 @@ elementwise(
     """
     a = 2:3:20
     b = v:5
-    r = length(a) + a[3] + last(a) + first(b) + sum(1:4) + (7 in b) + step(a) + isempty(b) * 1000 + length(b) + maximum(a) + minimum(a)
+    r = length(a) + a[3] + last(a) + first(b) + sum(1:4) + (7 in b) + step(a)
+    r += isempty(b) * 1000 + length(b) + maximum(a) + minimum(a)
     """,
     XI,
     np.int64,

@@ -8,6 +8,7 @@ from data.kernels import read, unpacked
 
 from jlkern.engines.numba import engine
 from jlkern.errors import JlkernError
+
 from .programs import case
 from .test_language import ERRORS, run
 
