@@ -164,7 +164,8 @@ def _interpolated(cx: Context, node: n.Interpolated) -> Value:
 def _macro(cx: Context, node: n.MacroCall) -> Value:
     handler = MACROS.get(node.name)
     if handler is None:
-        cx.unsupported(f"the macro `@{node.name}`")
+        remedy = "write to an array, or print outside of the kernel" if node.name in ("print", "show", "printf") else ""
+        cx.unsupported(f"the macro `@{node.name}`", remedy)
     if not node.args and node.name not in ("index", "groupsize", "ndrange", "synchronize", "print"):
         cx.unsupported(f"`@{node.name}` without arguments")
     return handler(cx, node)
@@ -172,7 +173,7 @@ def _macro(cx: Context, node: n.MacroCall) -> Value:
 
 @handles(n.Unsupported)
 def _unsupported(cx: Context, node: n.Unsupported) -> Value:
-    cx.unsupported(node.what)
+    cx.unsupported(node.what, "write a loop" if node.what in ("generator", "comprehension") else "")
 
 
 @handles(n.Using)

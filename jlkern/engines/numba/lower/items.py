@@ -5,7 +5,19 @@ from __future__ import annotations
 from jlkern.engines.numba.lower.context import Context
 from jlkern.engines.numba.lower.conversion import number
 from jlkern.engines.numba.lower.registry import no_method
-from jlkern.engines.numba.lower.values import Array, Cartesian, Range, Static, Tuple, Value, constant
+from jlkern.engines.numba.lower.values import (
+    Array,
+    Cartesian,
+    CartesianRange,
+    LinearRange,
+    Range,
+    Static,
+    Tuple,
+    Value,
+    Zipped,
+    constant,
+    type_of,
+)
 
 
 def frozen(cx: Context, value: Value) -> Value:
@@ -32,6 +44,8 @@ def items_of(cx: Context, value: Value, name: str) -> tuple[Value, ...]:
         return items_of(cx, frozen(cx, value), name)
     if number(value):
         return (value,)
+    if isinstance(value, (Array, Range, CartesianRange, LinearRange, Zipped)):
+        cx.unsupported(f"`{name}` over a {type_of(value)}, whose length is not known at compile time", "write a loop")
     no_method(cx, name, (value,))
 
 
