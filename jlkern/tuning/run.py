@@ -23,7 +23,9 @@ from jlkern.memo.lookup import usable
 from jlkern.memo.store import Lease, Winner
 from jlkern.space import Config
 from jlkern.tuning import bench, hooks
+from jlkern.tuning.owner import own, untuned
 from jlkern.tuning.progress import Progress
+from jlkern.tuning.reasons import advice, grouped
 from jlkern.tuning.scratch import ScratchTooLarge, make_scratch
 from jlkern.tuning.search import Search, check_strategy
 from jlkern.tuning.task import Trial, TuneResult, TuneSettings, TuneTask, format_seconds
@@ -69,8 +71,8 @@ def tune(task: TuneTask) -> TuneResult:
     check_strategy(task.settings.strategy, task.settings.strategy_options)
     check_compare(task.settings.compare, task.effects.written)
     if 0 in task.ndrange(default.as_dict()):
-        return _untuned(default, "there are no work-items, so nothing was tuned")
-    lease_or_result = _own(task, default)
+        return untuned(default, "there are no work-items, so nothing was tuned")
+    lease_or_result = own(task, default)
     if isinstance(lease_or_result, TuneResult):
         return lease_or_result
     with lease_or_result as lease:
@@ -79,52 +81,6 @@ def tune(task: TuneTask) -> TuneResult:
     if result.trials:
         hooks.tell_verdict(task.name, result)
     return result
-
-
-def _own(task: TuneTask, default: Config) -> Lease | TuneResult:
-    """Return the lease of the key, or the result when another owner has it and gives or keeps the winner."""
-    store, settings = task.store, task.settings
-    lease = store.acquire(task.key)
-    if lease is not None:
-        return lease
-    if settings.on_busy == "default":
-        return _untuned(default, "another process tunes this key; the default is used until it has a winner")
-    began, pause = time.time(), 0.02
-    log.event(_log, logging.INFO, "waiting for another process", kernel=task.name)
-    try:
-        while time.time() - began < settings.wait_limit:
-            time.sleep(pause)
-            pause = min(1.0, pause * 1.5)
-            lease = store.acquire(task.key)
-            # The winner is published before the lease ends, so it is looked for after.
-            winner = next((w for w in usable(store.winners(task.key), task.space) if w.rank == "exact"), None)
-            if winner is not None and winner.created >= began:
-                if lease is not None:
-                    lease.release()
-                return _adopted(task, winner, default)
-            if lease is not None:
-                return lease
-    except KeyboardInterrupt:
-        return replace(_untuned(default, "interrupted while another process tunes this key"), interrupted=True)
-    return _untuned(default, f"another process tuned this key for more than {settings.wait_limit:g} s")
-
-
-def _untuned(default: Config, note: str) -> TuneResult:
-    trial = Trial(default, "ok", reason="not measured")
-    return TuneResult(default, (), trial, complete=False, notes=(note,))
-
-
-def _adopted(task: TuneTask, winner: Winner, default: Config) -> TuneResult:
-    trials = tuple(
-        Trial(r.config, r.status, r.seconds, r.spread, r.samples, r.reason, known=True)  # type: ignore[arg-type]
-        for r in task.store.trials(task.key)
-        if r.status in ("ok", "compile", "launch", "wrong", "crashed", "hung", "interrupted")
-    )
-    own = next((t for t in trials if t.config == default), Trial(default, "ok", winner.default_seconds, known=True))
-    note = "another process tuned this key; its winner is used"
-    return TuneResult(
-        winner.config, trials, own, winner.seconds, winner.speedup, noisy=winner.noisy, adopted=True, notes=(note,)
-    )
 
 
 class _Run:
@@ -201,7 +157,7 @@ class _Run:
         """Say that the default is used, since candidates can not be tried."""
         note = f"{problem}; the default is used"
         warnings.warn(f"{self.task.name}: {note}", TuningWarning, stacklevel=2)
-        return _untuned(self.default, note)
+        return untuned(self.default, note)
 
     def first(self) -> None:
         """Take the reference, and try the default."""
@@ -273,10 +229,10 @@ class _Run:
         good = [t for t in trials if t.status == "ok"]
         wrong = [t for t in trials if t.status == "wrong"]
         if not good:
-            raise TuningError(f"{self.task.name}: no configuration can be used\n{_grouped(trials)}{_advice(wrong)}")
+            raise TuningError(f"{self.task.name}: no configuration can be used\n{grouped(trials)}{advice(wrong)}")
         if wrong and [t.config for t in good] == [self.lab.reference_config]:
             told = f"the results of all other configurations differ from those of {self.lab.reference_name}"
-            raise TuningError(f"{self.task.name}: {told}\n{_grouped(wrong)}{_advice(wrong)}")
+            raise TuningError(f"{self.task.name}: {told}\n{grouped(wrong)}{advice(wrong)}")
 
     def schedules(self) -> None:
         """Try the engine's other schedules for the best few params, with at most as many trials as the search had."""
@@ -335,7 +291,7 @@ class _Run:
                 samplers[config] = sampler
         alive = sorted(samplers, key=self.order)
         if not alive:
-            raise TuningError(f"{self.task.name}: no configuration can be used\n{_grouped(list(lab.trials.values()))}")
+            raise TuningError(f"{self.task.name}: no configuration can be used\n{grouped(list(lab.trials.values()))}")
         default = alive.index(self.default) if self.default in alive else None
         with lab.measuring():
             start = self.clock.elapsed()
@@ -345,7 +301,7 @@ class _Run:
                 lambda: self.clock.over() or self.clock.elapsed() - start > budget,
             )
         if not any(rounds):
-            raise TuningError(f"{self.task.name}: no configuration can be used\n{_grouped(list(lab.trials.values()))}")
+            raise TuningError(f"{self.task.name}: no configuration can be used\n{grouped(list(lab.trials.values()))}")
         for config, samples in zip(alive, rounds, strict=True):
             if samples:
                 lab.settled(config, samples)
@@ -444,29 +400,3 @@ class _Run:
         if self.kept is not None:
             winner = replace(self.kept, created=winner.created)
         self.task.store.publish(self.task.key, winner)
-
-
-def _grouped(trials: list[Trial]) -> str:
-    """Return the failed trials' reasons, the most frequent first, each with the configurations that it hit."""
-    groups: dict[tuple[str, str], list[Config]] = {}
-    for trial in trials:
-        if trial.status != "ok":
-            groups.setdefault((trial.status, trial.reason), []).append(trial.config)
-    lines = []
-    for (status, reason), configs in sorted(groups.items(), key=lambda item: -len(item[1]))[:8]:
-        more = f" and {len(configs) - 2} more" if len(configs) > 2 else ""
-        lines.append(f"  {status}: {reason}\n    {'; '.join(map(str, configs[:2]))}{more}")
-    if len(groups) > 8:
-        lines.append(f"  and {len(groups) - 8} other reasons")
-    return "\n".join(lines)
-
-
-def _advice(wrong: list[Trial]) -> str:
-    if not wrong:
-        return ""
-    name = wrong[0].reason.partition(" ")[0].partition("[")[0].rpartition("(")[2].rstrip(")")
-    forms = f"compare={{{name!r}: np.sum}}", f"compare={{{name!r}: None}}"
-    return (
-        f"\n  If {name} depends on the configuration, say what must agree, as {forms[0]}, or ignore it by {forms[1]}; "
-        "tolerance= widens what counts as equal."
-    )
