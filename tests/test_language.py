@@ -115,6 +115,7 @@ REFUSED_BEFORE = {
     "index in a helper": ("f(y) = (y[@index(Global)] = 1)", "f(y)", "@index", "pass"),
     "synchronize in a helper": ("f() = @synchronize", "f()\ny[i] = 1", "@synchronize", ""),
     "callable object": ("struct P\n a::Int\nend\n(p::P)(x) = p.a * x", "p = P(1)\ny[i] = p(2)", "", ""),
+    "constant of itself": ("const A = B + 1\nconst B = A", "y[i] = A", "defined by itself", ""),
     "ambiguous": ("f(a::Int, b) = 1\nf(a, b::Int) = 2", "y[i] = f(1, 2)", "ambiguous", ""),
     "unknown keyword": ("f(a; b = 1) = a", "y[i] = f(1; c = 2)", "keyword", ""),
     "generated": ("f(a) = error(\"a\", a, \"b\")", "y[i] = f(1, 2)", "no method of `f`", ""),

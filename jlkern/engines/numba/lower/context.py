@@ -101,6 +101,7 @@ class Context:
     _canonical: dict[tuple[Slot, int, int], simt.Var] = field(default_factory=dict)
     _kinds: list[Value] = field(default_factory=list)
     tagged: set[Slot] = field(default_factory=set)
+    defining: set[str] = field(default_factory=set)
     _keys: int = 0
 
     # --- errors ---

@@ -90,12 +90,16 @@ def lookup_global(cx: Context, name: str) -> Value:
             return TypeValue(Abstract(found.name, (), parents_of(cx, found)))
         if isinstance(found, tuple):
             return Function(name, found)
+        if name in cx.defining:
+            cx.unsupported(f"the constant `{name}` is defined by itself")
         outer_scope, outer_bounds, line = cx.scope, cx.inbounds, cx.line
+        cx.defining.add(name)
         cx.scope, cx.inbounds = Scope(None, function=True), False
         try:
             return lower(cx, found)
         finally:
             cx.scope, cx.inbounds, cx.line = outer_scope, outer_bounds, line
+            cx.defining.discard(name)
     if name in CONSTANTS:
         return CONSTANTS[name]
     ty = None if name in BUILTINS else named_type(name)
