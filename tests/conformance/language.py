@@ -15,7 +15,19 @@ from typing import Any
 
 import numpy as np
 
-MODULES = ("scalars", "control", "functions", "data", "memory", "groups", "statics", "corners", "unusual")
+MODULES = (
+    "scalars",
+    "control",
+    "functions",
+    "data",
+    "memory",
+    "groups",
+    "statics",
+    "corners",
+    "methods",
+    "structs",
+    "unusual",
+)
 
 XS = np.linspace(-3, 3, 33)
 XF = XS.astype(np.float32)
