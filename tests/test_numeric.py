@@ -238,8 +238,8 @@ def test_sample_of_literals(tables: list[Table]) -> None:
 
 @pytest.mark.slow
 def test_literals(tables: list[Table]) -> None:
-    count, found = problems_with_literals(with_literals(tables, 6))
-    assert count > 30_000
+    count, found = problems_with_literals(with_literals(tables, 1))
+    assert count > 6000
     assert not found, f"{len(found)} of {count}:\n" + "\n".join(found[:20])
 
 
