@@ -365,9 +365,7 @@ def main() -> None:
     options = parser.parse_args()
     names = [n for n in options.only.split(",") if n] or list(PROBLEMS)
     ratios = []
-    print(
-        f"{numba.get_num_threads()} threads, {options.order} order; medians of {options.rounds} rounds in turn"
-    )
+    print(f"{numba.get_num_threads()} threads, {options.order} order; medians of {options.rounds} rounds in turn")
     print(f"{'':12}{'contender':18}{'ms':>10}{'x Numba by hand':>18}")
     for name in names:
         contenders = PROBLEMS[name](options.order)
