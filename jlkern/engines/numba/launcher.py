@@ -80,8 +80,8 @@ def compile_chunk(text: str, name: str) -> Code:
         code = Code(*assemble(text, namespace()))
     except Unassembled:
         code = compile_by_numba(text, name)
-    except (RecursionError, MemoryError) as error:
-        raise CompileError(f"`{name}`: an expression is nested too deeply to be compiled; split it") from error
+    except (RecursionError, MemoryError, SyntaxError) as error:  # Python's parser has limits of its own
+        raise CompileError(f"`{name}`: expressions or blocks are nested too deeply to be compiled; split them") from error
     with _lock:
         _codes[text] = code
         while len(_codes) > CODES:

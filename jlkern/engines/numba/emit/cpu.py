@@ -426,6 +426,11 @@ def _if(w: _Writer, stmt: simt.If) -> None:
     w.line(f"if {cond}:")
     with w.indent():
         _statements(w, then)
+    while len(orelse) == 1 and isinstance(orelse[0], simt.If) and orelse[0].then:  # a chain stays flat
+        w.line(f"elif {text(orelse[0].cond)}:")
+        with w.indent():
+            _statements(w, orelse[0].then)
+        orelse = orelse[0].orelse
     if orelse:
         w.line("else:")
         with w.indent():
