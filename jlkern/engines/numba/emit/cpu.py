@@ -84,6 +84,7 @@ def emit(kernel: Kernel, schedule: Mapping[str, Any]) -> str:
         _arguments(w)
         _memories(w)
         soft = sorted({s.site for s in walk(kernel.body) if isinstance(s, simt.Check) and s.soft})
+        w.soft = soft
         for site in soft:
             w.line(f"_soft{site} = False")
         w.line("for _g in range(_first, _last):")
@@ -484,6 +485,10 @@ def _check(w: _Writer, stmt: simt.Check) -> None:
         for n, detail in enumerate(stmt.details):
             value = f"bits_of({text(detail)})" if detail.ty.startswith("float") else f"int64({text(detail)})"
             w.line(f"store(_report, {n}, {value})")
+        for site in w.soft:  # what was noted before this came first
+            w.line(f"if _soft{site}:")
+            with w.indent():
+                w.line(f"return {site}")
         w.line(f"return {stmt.site}")
 
 
