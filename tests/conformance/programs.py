@@ -211,7 +211,7 @@ def _real(w: _Writer, depth: int) -> str:
         part = rng.choice(("real", "imag", "abs2"))
         return f"{part}(complex({a}, {expression(w, REAL, depth)}) * {expression(w, REAL, depth)})"
     if pick == 11:
-        return f"sum(({a}, {expression(w, REAL, depth)}) .{rng.choice('+-*')} {expression(w, REAL, depth)})"
+        return f"foldl(+, ({a}, {expression(w, REAL, depth)}) .{rng.choice('+-*')} {expression(w, REAL, depth)})"
     if pick < 4:
         return f"({a} {rng.choice('+-*/')} {expression(w, REAL, depth)})"
     if pick == 4:
