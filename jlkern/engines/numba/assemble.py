@@ -51,11 +51,10 @@ def assemble(text: str, scope: dict[str, Any]) -> tuple[int, Any]:
     from numba.core.compiler_lock import global_compiler_lock
     from numba.core.registry import cpu_target
 
-    function = ast.parse(text).body[0]
-    assert isinstance(function, ast.FunctionDef)
     context = cpu_target.target_context
     name = f"jlkern_{abs(hash(text)):x}"
     with global_compiler_lock:
+        function = _parsed(text)
         library = context.codegen().create_library(name)
         module = library.create_ir_module(name)
         made = ir.Function(module, ir.FunctionType(I64, [I64] * 4), name)
@@ -63,6 +62,18 @@ def assemble(text: str, scope: dict[str, Any]) -> tuple[int, Any]:
         library.add_ir_module(module)
         library.finalize()
         return int(library.get_pointer_to_function(name)), library
+
+
+def _parsed(text: str) -> ast.FunctionDef:
+    """Parse; CPython 3.11 raises SystemError when another thread happens to parse at the same time."""
+    for _ in range(20):
+        try:
+            function = ast.parse(text).body[0]
+        except SystemError:
+            continue
+        assert isinstance(function, ast.FunctionDef)
+        return function
+    raise Unassembled("the source cannot be parsed while other threads parse")
 
 
 class _Assembler:
