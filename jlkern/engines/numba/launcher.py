@@ -81,7 +81,9 @@ def compile_chunk(text: str, name: str) -> Code:
     except Unassembled:
         code = compile_by_numba(text, name)
     except (RecursionError, MemoryError, SyntaxError) as error:  # Python's parser has limits of its own
-        raise CompileError(f"`{name}`: expressions or blocks are nested too deeply to be compiled; split them") from error
+        raise CompileError(
+            f"`{name}`: expressions or blocks are nested too deeply to be compiled; split them"
+        ) from error
     with _lock:
         _codes[text] = code
         while len(_codes) > CODES:
