@@ -41,7 +41,6 @@ REFUSED = {
     "comprehension": ("t = [k * x[i] for k in 1:3]\ny[i] = t[1]", 4, "comprehension", ""),
     "generator": ("y[i] = sum(x[k] for k in 1:i)", 4, "generator", "loop"),
     "sum of an array": ("y[i] = sum(x)", 4, "`sum` over a", "loop"),
-    "print": ("@print(i)\ny[i] = 1", 4, "@print", "print outside"),
     "vector": ("t = [x[i], 1.0]\ny[i] = t[1]", 4, "an array literal", "tuple"),
     "typed vector": ("t = Float64[x[i], 1.0]\ny[i] = t[1]", 4, "array literal", "tuple"),
     "zeros": ("t = zeros(3)\ny[i] = t[1]", 4, "zeros", "@private"),

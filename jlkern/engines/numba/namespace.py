@@ -23,7 +23,7 @@ def namespace() -> dict[str, Any]:
     names.update(intrinsics.CONVERSIONS)
     names.update({f"as_{k}": v for k, v in intrinsics.REINTERPRETATIONS.items()})
     for name in (
-        "load store address_of bits_of compare_exchange call_chunk keep_report input_address output_address"
+        "load store address_of bits_of compare_exchange call_chunk keep_report print_part input_address output_address"
     ).split():
         names[name] = getattr(memory, name)
     names.update({f"pointer_{k}": v for k, v in memory.POINTERS.items()})

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from jlkern.engines.numba import printing
 from jlkern.engines.numba.emit.block import ArraySlots, layout
 from jlkern.engines.numba.emit.hoist import hoisted
 from jlkern.engines.numba.emit.regions import (
@@ -416,8 +417,21 @@ def _statement(w: _Writer, stmt: Stmt) -> None:
         w.line("break" if isinstance(stmt, simt.Break) else "continue")
     elif isinstance(stmt, simt.Check):
         _check(w, stmt)
+    elif isinstance(stmt, simt.Print):
+        _print(w, stmt)
     else:
         raise CompileError(f"`{w.kernel.name}`: {type(stmt).__name__} cannot be run by the numba engine")
+
+
+def _print(w: _Writer, stmt: simt.Print) -> None:
+    for part in stmt.parts:
+        if isinstance(part, str):
+            w.line(f"print_part({printing.kind('text')}, {printing.text_number(part)})")
+            continue
+        narrow = part.ty not in ("int64", "uint64", "float32", "float64", "bool")
+        wide = f"{'int64' if part.ty[0] == 'i' else 'uint64'}({text(part)})" if narrow else text(part)
+        w.line(f"print_part({printing.kind(part.ty)}, bits_of({wide}))")
+    w.line(f"print_part({printing.END}, 0)".replace("-1", "(-1)"))
 
 
 def _if(w: _Writer, stmt: simt.If) -> None:

@@ -178,6 +178,35 @@ def _boundscheck(cx: Context, node: n.MacroCall) -> Value:
     return Nothing() if cx.inbounds and not cx.check_bounds else _lower(cx, node.args[0])
 
 
+@macro("print")
+def _print(cx: Context, node: n.MacroCall) -> Value:
+    parts: list[str | Expr] = []
+    for arg in node.args:
+        _printed(cx, cx.hold_all(_lower(cx, arg)), parts)
+    cx.emit(simt.Print(tuple(parts)))
+    return Nothing()
+
+
+def _printed(cx: Context, value: Value, parts: list[str | Expr]) -> None:
+    """Add what `@print` shows of a value: texts, numbers, and tuples of them."""
+    if isinstance(value, Scalar):
+        parts.append(value.expr)
+    elif isinstance(value, Text):
+        for part in value.parts:
+            if isinstance(part, str):
+                parts.append(part)
+            else:
+                _printed(cx, part, parts)
+    elif isinstance(value, Tuple) and value.names is None:
+        parts.append("(")
+        for at, item in enumerate(value.items):
+            parts.extend([", "] if at else [])
+            _printed(cx, item, parts)
+        parts.append(",)" if len(value.items) == 1 else ")")
+    else:
+        cx.unsupported(f"@print of a {type_of(value)}", "print its parts, which are numbers")
+
+
 @macro("assert")
 def _assert(cx: Context, node: n.MacroCall) -> Value:
     from jlkern.engines.numba.lower.core import condition

@@ -9,6 +9,8 @@ from numba.core import cgutils
 from numba.core import types as _types
 from numba.extending import intrinsic
 
+from jlkern.engines.numba.printing import callback
+
 types: Any = _types  # its own stubs lack most of it
 _I64 = ir.IntType(64)
 
@@ -202,6 +204,19 @@ def keep_report(_typing: Any, site: Any, details: Any) -> Any:
         return b.ptrtoint(record, _I64)
 
     return types.int64(types.int64, details), codegen
+
+
+@intrinsic
+def print_part(_typing: Any, kind: Any, bits: Any) -> Any:
+    """Hand a part of a `@print` to Python; see `printing`."""
+
+    def codegen(context: Any, b: Any, _sig: Any, args: Any) -> Any:
+        address = ir.Constant(_I64, callback()[0])
+        function = b.inttoptr(address, ir.FunctionType(ir.VoidType(), [_I64, _I64]).as_pointer())
+        b.call(function, args)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
 
 
 @intrinsic
