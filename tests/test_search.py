@@ -159,7 +159,7 @@ print(len(search.strategies()) > 5, signal.getsignal(signal.SIGINT) is signal.de
 
 
 def test_ctrl_c_waits_only_in_the_main_thread_and_only_till_the_block_ends():
-    from jlkern.tuning.interrupt import uninterrupted
+    from jlkern.interrupt import uninterrupted
 
     done = []
     with pytest.raises(KeyboardInterrupt), uninterrupted():

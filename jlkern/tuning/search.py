@@ -25,8 +25,8 @@ from typing import Any, Final
 
 from jlkern import log
 from jlkern.errors import OptionError
+from jlkern.interrupt import uninterrupted
 from jlkern.space import Config, Space
-from jlkern.tuning.interrupt import uninterrupted
 
 # On synthetic spaces with 60 evaluations this came closest to the best, and most steadily so.
 DEFAULT_STRATEGY: Final = "hybrid_vndx"

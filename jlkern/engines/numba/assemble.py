@@ -297,6 +297,3 @@ class _Assembler:
                 self.unknown(node)
         result = codegen(self.context, self.b, signature, [value for _, value in args])
         return signature.return_type, result
-
-
-__all__ = ["Unassembled", "assemble"]

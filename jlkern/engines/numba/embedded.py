@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
 
 from jlkern.engines.base import CompileRequest, Device, Engine, Environment, Launcher
 from jlkern.engines.numba.lower.simt import Kernel
 from jlkern.errors import CompileError, EngineError, UnsupportedError
+from jlkern.interrupt import uninterrupted
 from jlkern.source import KernelSource
 from jlkern.space import Schedule
 
@@ -114,7 +111,7 @@ def engine() -> NumbaEngine:
     EngineError
         Numba is told not to compile (`NUMBA_DISABLE_JIT`).
     """
-    with _uninterrupted():
+    with uninterrupted():
         import numba
         from numba.core.compiler_lock import global_compiler_lock
     if numba.config.DISABLE_JIT:
@@ -123,19 +120,6 @@ def engine() -> NumbaEngine:
 
     threads.hold_over_fork(global_compiler_lock)
     return NumbaEngine()
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait: a package whose import was interrupted cannot be imported again in this process."""
-    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _installed() -> bool:

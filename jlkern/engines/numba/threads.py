@@ -229,9 +229,3 @@ def read_report(address: int) -> tuple[int, list[int]]:
     free.argtypes = [ctypes.c_void_p]
     free(address)
     return site, details
-
-
-def run_parallel(code: int, block: int, groups: int, threads: int) -> int:
-    """Run all work-groups on several threads, by Numba's where they are safe."""
-    run: Any = parallel() if numba_threads_usable() else pooled
-    return int(run(code, block, groups, threads))

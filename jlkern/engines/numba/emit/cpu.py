@@ -29,10 +29,10 @@ from jlkern.engines.numba.emit.regions import (
     walk,
 )
 from jlkern.engines.numba.emit.strides import steps
-from jlkern.engines.numba.emit.text import literal, special, text
+from jlkern.engines.numba.emit.text import literal, text
 from jlkern.engines.numba.lower import simt
-from jlkern.engines.numba.lower.fold import specials, variables
-from jlkern.engines.numba.lower.simt import Expr, Kernel, Memory, ParamArray, ParamScalar, Special, Stmt, Var
+from jlkern.engines.numba.lower.fold import variables
+from jlkern.engines.numba.lower.simt import Expr, Kernel, Memory, ParamArray, ParamScalar, Stmt, Var
 from jlkern.errors import CompileError
 
 STACK_LIMIT = 256 * 1024
@@ -52,7 +52,6 @@ class _Writer:
     depth: int = 0
     soft: list[int] = field(default_factory=list)
     diverged: int = 0
-    in_region: bool = False
     counter: int = 0
 
     def line(self, code: str) -> None:
@@ -328,9 +327,7 @@ def _region(w: _Writer, region: Region) -> None:
             w.line(f"{name} = {text(made.again[name].expr)}")
         for name in kept:
             w.line(f"{name} = load(_kept_{name}, _lane)")
-        w.in_region = True
         _statements(w, tuple(stmts))
-        w.in_region = False
         for name in kept:
             if name in own:
                 w.line(f"store(_kept_{name}, _lane, {name})")
@@ -526,6 +523,3 @@ def _atomic(w: _Writer, stmt: simt.Atomic) -> None:
         w.line(f"if compare_exchange({name}, {offset}, {stmt.old.name}, {value}):")
         with w.indent():
             w.line("break")
-
-
-__all__ = ["DIVERGED", "STACK_LIMIT", "Special", "default_order", "emit", "special", "specials"]

@@ -12,7 +12,7 @@ from jlkern.engines.numba.lower.context import Context, as_scalar
 from jlkern.engines.numba.lower.conversion import cast, convert
 from jlkern.engines.numba.lower.registry import arity, builtin, no_method
 from jlkern.engines.numba.lower.simt import Expr, Lit
-from jlkern.engines.numba.lower.types import BOOL, BY_NUMPY, INT64, ComplexT, Prim
+from jlkern.engines.numba.lower.types import BOOL, INT64, ComplexT, Prim
 from jlkern.engines.numba.lower.values import (
     Array,
     Cartesian,
@@ -30,7 +30,6 @@ from jlkern.engines.numba.lower.values import (
     Union,
     Value,
     Zipped,
-    constant,
     int64,
     leaves,
     rebuild,
@@ -559,6 +558,3 @@ def new_array(cx: Context, kind: str, name: str, elem: Prim | ComplexT, dims: tu
         strides.append(Lit(scale, "int64"))
         scale *= d
     return Array(name, elem, memory, tuple(int64(d) for d in dims), tuple(strides), Lit(0, "int64"), True)
-
-
-__all__ = ["BY_NUMPY", "address", "constant", "load_index", "new_array", "store_index", "view"]

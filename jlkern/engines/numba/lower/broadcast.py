@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jlkern.engines.numba.lower.context import Context
-from jlkern.engines.numba.lower.values import Array, Cartesian, Range, Scalar, Static, Tuple, Value, type_of
+from jlkern.engines.numba.lower.values import Array, Cartesian, Range, Static, Tuple, Value, type_of
 
 
 def broadcast(cx: Context, function: Callable[[tuple[Value, ...]], Value], args: tuple[Value, ...]) -> Value:
@@ -43,6 +43,3 @@ def _item(cx: Context, value: Value, k: int, count: int) -> Value:
         cx.unsupported("broadcasting over a CartesianIndex", "use Tuple(I)")
     assert isinstance(value, Value)
     return value
-
-
-__all__ = ["Scalar", "broadcast"]

@@ -19,7 +19,6 @@ from jlkern.engines.numba.lower.values import (
     Static,
     Symbol,
     Tuple,
-    TypeValue,
     Value,
     ValValue,
     canonical,
@@ -148,6 +147,3 @@ def make_mutable(cx: Context, dims: tuple[int, ...], elem: Any, items: tuple[Val
         store_index(cx, array, (int64(k + 1),), item)
     cx.inbounds = outer
     return array
-
-
-__all__ = ["TypeValue", "construct", "made", "make_mutable", "static"]

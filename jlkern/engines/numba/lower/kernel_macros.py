@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jlkern.engines.numba.lower import fold, simt
-from jlkern.engines.numba.lower.arrays import address, flat_indices, load_element, load_index, new_array, view
+from jlkern.engines.numba.lower import simt
+from jlkern.engines.numba.lower.arrays import address, flat_indices, load_element, new_array, view
 from jlkern.engines.numba.lower.context import Context, as_scalar
-from jlkern.engines.numba.lower.conversion import cast, convert
+from jlkern.engines.numba.lower.conversion import convert
 from jlkern.engines.numba.lower.registry import BUILTINS
 from jlkern.engines.numba.lower.simt import Expr, Lit, Special
 from jlkern.engines.numba.lower.types import BY_NUMPY, INT64, ComplexT, Prim
@@ -418,5 +418,3 @@ def _filled(cx: Context, expr: n.Call, mutable: bool) -> Value:
 
 for _name in ("SVector", "SMatrix", "SArray", "MVector", "MMatrix", "MArray"):
     _static_literal(_name, _name.startswith("M"))
-
-__all__ = ["MACROS", "cast", "fold", "load_index"]

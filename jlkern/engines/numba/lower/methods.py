@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jlkern.engines.numba.lower.registry import no_method
 from jlkern.engines.numba.lower.types import (
     ABSTRACTS,
     ANY,
@@ -225,6 +224,3 @@ def static_parameter(cx: Context, value: Any) -> Value:
     from jlkern.engines.numba.lower.values import from_canonical
 
     return TypeValue(value) if isinstance(value, JType) else from_canonical(value)
-
-
-__all__ = ["Bound", "choose", "fit", "named_type", "no_method", "static_parameter", "type_of_node", "type_vars"]
