@@ -83,6 +83,7 @@ def launcher_for(engine: Engine, request: CompileRequest) -> Launcher:
             found = _find(key)
             if found is None:
                 found = engine.compile(request)
+                request.source.keep()
                 with _guard:
                     _launchers[key] = found
                     while len(_launchers) > LIMIT:

@@ -139,6 +139,9 @@ class Knobs:
     """All settings. Read and assign them as attributes; `del` returns one to its environment variable."""
 
     cache_dir = Knob("JLKERN_CACHE_DIR", _path, _default_cache_dir, "Where the memo and compiled code are kept.")
+    code_cache = Knob(
+        "JLKERN_CODE_CACHE", _bytes, lambda: 256 << 20, "Bytes of compiled code kept between processes; 0 keeps none."
+    )
     lock_dir = Knob(
         "JLKERN_LOCK_DIR", _path, lambda: Path(tempfile.gettempdir()), "Where the machine-wide device locks are."
     )
