@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from jlkern.engines.cpus import usable_cpus
 from jlkern.engines.numba.namespace import namespace
 
 SLOTS = 16
@@ -106,19 +107,7 @@ def count() -> int:
     # asking Numba itself would start its threads
     started = bool(getattr(numba_parallel, "_is_initialized", True))
     allowed = numba.get_num_threads() if started else numba.config.NUMBA_NUM_THREADS
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(int(allowed), available, _quota(), MOST))
-
-
-@cache
-def _quota() -> int:
-    """Return the number of CPUs that the control group grants, rounded up."""
-    try:
-        with open("/sys/fs/cgroup/cpu.max") as file:
-            quota, period = file.read().split()
-        return max(1, -(-int(quota) // int(period)))
-    except (OSError, ValueError):
-        return 1 << 16
+    return max(1, min(int(allowed), usable_cpus(), MOST))
 
 
 Run = Callable[[int, int, int, int], int]
