@@ -135,6 +135,15 @@ def _default_cache_dir() -> Path:
         return Path(os.devnull) / "no home directory"
 
 
+def _default_julia_dir() -> Path:
+    from platformdirs import user_data_path
+
+    try:
+        return user_data_path("jlkern", appauthor=False) / "julia"
+    except (RuntimeError, OSError):
+        return Path(os.devnull) / "no home directory"
+
+
 class Knobs:
     """All settings. Read and assign them as attributes; `del` returns one to its environment variable."""
 
@@ -146,6 +155,13 @@ class Knobs:
         "JLKERN_LOCK_DIR", _path, lambda: Path(tempfile.gettempdir()), "Where the machine-wide device locks are."
     )
     engine = Knob("JLKERN_ENGINE", _choice("auto", "numba", "julia"), lambda: "auto", "The engine that `auto` means.")
+    julia_dir = Knob("JLKERN_JULIA_DIR", _path, _default_julia_dir, "Where `jlkern setup` puts Julia's packages.")
+    julia_thread = Knob(
+        "JLKERN_JULIA_THREAD",
+        _choice("caller", "dedicated"),
+        lambda: "caller",
+        "The thread that owns Julia: the one that starts it, or one of its own.",
+    )
     check_bounds = Knob(
         "JLKERN_CHECK_BOUNDS", _flag, lambda: False, "Check every index, also where the source says `@inbounds`."
     )
