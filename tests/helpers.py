@@ -12,6 +12,7 @@ import pytest
 from jlkern import compiled
 from jlkern.engines import select
 from jlkern.engines.base import CompileRequest, Device, Engine, Environment, Launcher
+from jlkern.engines.julia import installation
 from jlkern.errors import BoundsError
 from jlkern.signature import ArrayArg
 
@@ -23,6 +24,12 @@ end
 """
 
 Body = Callable[..., Any]
+
+needs_julia = pytest.mark.skipif(
+    not installation.available(),
+    reason="no Julia is set up: `jlkern setup`, or PYTHON_JULIACALL_EXE and PYTHON_JULIACALL_PROJECT",
+)
+"""For tests that start Julia; mark them `julia` too, so that `-m julia` picks them."""
 
 
 class PyLauncher(Launcher):
