@@ -9,6 +9,7 @@ needed: that would be four fifths of the time that a candidate takes to compile.
 from __future__ import annotations
 
 import ast
+import hashlib
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -43,6 +44,11 @@ class Unassembled(Exception):
     """The text has a form that this module does not know."""
 
 
+def chunk_name(text: str) -> str:
+    """Return the name of a text's function in machine code: equal names are equal functions."""
+    return f"jlkern_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+
 def assemble(text: str, scope: dict[str, Any]) -> tuple[int, Any]:
     """Compile `chunk(_block, _errors, _first, _last)`; return its address and what keeps the machine code alive.
 
@@ -52,10 +58,11 @@ def assemble(text: str, scope: dict[str, Any]) -> tuple[int, Any]:
     from numba.core.registry import cpu_target
 
     context = cpu_target.target_context
-    name = f"jlkern_{abs(hash(text)):x}"
+    name = chunk_name(text)
     with global_compiler_lock:
         function = _parsed(text)
         library = context.codegen().create_library(name)
+        library.enable_object_caching()
         module = library.create_ir_module(name)
         made = ir.Function(module, ir.FunctionType(I64, [I64] * 4), name)
         _Assembler(made, scope, context).function(function)

@@ -6,13 +6,16 @@ import os
 import platform
 from functools import cache
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from jlkern.engines.base import CompileRequest, Device, Engine, Environment, Launcher
-from jlkern.engines.numba.lower.simt import Kernel
 from jlkern.errors import CompileError, EngineError, UnsupportedError
 from jlkern.interrupt import uninterrupted
 from jlkern.source import KernelSource
 from jlkern.space import Schedule
+
+if TYPE_CHECKING:
+    from jlkern.engines.numba.lower.simt import Kernel
 
 DEFAULT_WORKGROUPS = {1: (256,), 2: (32, 8), 3: (32, 4, 2)}
 
@@ -44,34 +47,42 @@ class NumbaEngine(Engine):
         return Environment(exact, same_class)
 
     def check(self, source: KernelSource) -> None:
-        from jlkern.engines.numba.lower.check import check
+        from jlkern import disk
 
-        check(source)
+        key = f"checked {source.digest}"
+        if disk.read(key) is None:
+            from jlkern.engines.numba.lower.check import check
+
+            check(source)
+            disk.write(key, True)
 
     def default_workgroup(self, ndrange: tuple[int, ...]) -> tuple[int, ...]:
         base = DEFAULT_WORKGROUPS.get(len(ndrange), (32, 4, 2))
         return (*base, *(1,) * (len(ndrange) - len(base)))
 
     def compile(self, request: CompileRequest) -> Launcher:
+        from jlkern.engines.numba.launcher import kept_launcher, new_launcher
+
+        known = kept_launcher(request)
+        if known is not None:
+            return known
         from jlkern.engines.numba.cost import per_item
-        from jlkern.engines.numba.emit.block import layout
         from jlkern.engines.numba.emit.cpu import emit
-        from jlkern.engines.numba.launcher import NumbaLauncher, compile_chunk
+        from jlkern.engines.numba.facts import facts_of
 
         if "float16" in str(request.signature):
-            where = request.source.origin.where(request.source.kernel.function.pos.line)
+            where = request.source.place
             raise UnsupportedError(f"{where}: an argument of type Float16; the numba engine has Float32 and Float64")
         try:
             kernel = self._lowered(request)
             text = emit(kernel, self._known(request.schedule, request.ndims))
         except RecursionError as error:
-            where = request.source.origin.where(request.source.kernel.function.pos.line)
+            where = request.source.place
             raise CompileError(
                 f"{where}: an expression of `{request.source.name}` is nested too deeply, or too long, to be compiled; "
                 "split it, or use a loop"
             ) from error
-        code = compile_chunk(text, request.source.name)
-        return NumbaLauncher(request, kernel, text, code, layout(kernel), per_item(kernel.body))
+        return new_launcher(request, facts_of(kernel, per_item(kernel.body)), text)
 
     def schedules(self, request: CompileRequest) -> tuple[Schedule, ...]:
         """Return the rule's choice and, where the kernel has loops that can run around the work-items, the other."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from jlkern.engines.numba import threads
+from jlkern.engines.numba import kept, threads
 from jlkern.engines.numba.emit.block import ArraySlots, Layout
 from jlkern.engines.numba.namespace import namespace
 from jlkern.signature import ArgType, ArrayArg, ScalarArg, Signature, TupleArg
@@ -111,9 +111,7 @@ threads.hold_over_fork(_compiling)
 
 
 @lru_cache(maxsize=512)
-def _made(kind: str, signature: Signature, written: tuple[bool, ...], place: Layout, dims: int) -> Callable[..., int]:
-    import numba
-
+def _ready(kind: str, signature: Signature, written: tuple[bool, ...], place: Layout, dims: int) -> Callable[..., int]:
     names = [f"a{k}" for k in runtime_arguments(signature)]
     extra = ["block_address"] if kind == "pack" else []
     block = "pointer_int64(block_address)" if kind == "pack" else f"stack_int64({place.length})"
@@ -123,22 +121,16 @@ def _made(kind: str, signature: Signature, written: tuple[bool, ...], place: Lay
         *_packing(signature, written, place, dims),
         *_BODIES[kind],
     ]
-    source = f"def entry({', '.join(['plan', *extra, *names])}):\n" + "".join(f"    {line}\n" for line in body)
-    scope = dict(namespace())
-    if kind == "parallel":
-        scope["run_parallel"] = threads.parallel()
-    exec(compile(source, f"<jlkern entry {kind}>", "exec"), scope)
-    compiled: Callable[..., int] = numba.njit(nogil=kind in ("nogil", "parallel"))(scope["entry"])
-    return compiled
-
-
-@lru_cache(maxsize=512)
-def _ready(kind: str, signature: Signature, written: tuple[bool, ...], place: Layout, dims: int) -> Callable[..., int]:
-    made = _made(kind, signature, written, place, dims)
+    source = f"def NAME({', '.join(['plan', *extra, *names])}):\n" + "".join(f"    {line}\n" for line in body)
+    made = kept.function(source, partial(_scope, kind), nogil=kind in ("nogil", "parallel"))
     address = _dtype("int64")
     types = [_numba_type(signature[k]) for k in runtime_arguments(signature)]
-    made.compile((*[address] * (2 if kind == "pack" else 1), *types))  # type: ignore[attr-defined]
-    return made
+    made.compile((*[address] * (2 if kind == "pack" else 1), *types))
+    return made  # type: ignore[no-any-return]
+
+
+def _scope(kind: str) -> dict[str, Any]:
+    return {**namespace(), "run_parallel": threads.parallel()} if kind == "parallel" else namespace()
 
 
 def entry(kind: str, signature: Signature, written: tuple[bool, ...], place: Layout, dims: int) -> Callable[..., int]:

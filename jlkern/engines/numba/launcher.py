@@ -16,13 +16,9 @@ import numpy as np
 
 from jlkern import errors
 from jlkern.engines.base import CompileRequest, Launcher
-from jlkern.engines.numba import threads
-from jlkern.engines.numba.assemble import Unassembled, assemble
-from jlkern.engines.numba.emit.block import Layout
-from jlkern.engines.numba.emit.cpu import DIVERGED
-from jlkern.engines.numba.emit.regions import walk
+from jlkern.engines.numba import kept, threads
 from jlkern.engines.numba.entry import UNALIGNED, Plan, entry, make_plan, runtime_arguments
-from jlkern.engines.numba.lower.simt import Check, Kernel, Site
+from jlkern.engines.numba.facts import Facts, Failure, load_facts, save_facts
 from jlkern.engines.numba.namespace import namespace
 from jlkern.errors import CompileError, KernelError
 
@@ -71,19 +67,29 @@ def compile_by_numba(text: str, name: str) -> Code:
 
 
 def compile_chunk(text: str, name: str) -> Code:
-    """Compile emitted source; equal text is compiled once."""
+    """Compile emitted source; equal text is compiled once, and in other processes not again."""
     with _lock:
         if text in _codes:
             _codes.move_to_end(text)
             return _codes[text]
+    found = kept.load_chunk(text)
+    if found is not None:
+        return _remember(text, Code(*found))
+    from jlkern.engines.numba.assemble import Unassembled, assemble, chunk_name
+
     try:
         code = Code(*assemble(text, namespace()))
+        kept.save_chunk(text, chunk_name(text), code.owner)
     except Unassembled:
         code = compile_by_numba(text, name)
     except (RecursionError, MemoryError, SyntaxError) as error:  # Python's parser has limits of its own
         raise CompileError(
             f"`{name}`: expressions or blocks are nested too deeply to be compiled; split them"
         ) from error
+    return _remember(text, code)
+
+
+def _remember(text: str, code: Code) -> Code:
     with _lock:
         _codes[text] = code
         while len(_codes) > CODES:
@@ -94,15 +100,12 @@ def compile_chunk(text: str, name: str) -> Code:
 class NumbaLauncher(Launcher):
     """A kernel compiled for one configuration and signature."""
 
-    def __init__(
-        self, request: CompileRequest, kernel: Kernel, text: str, code: Code, place: Layout, cost: float
-    ) -> None:
+    def __init__(self, request: CompileRequest, facts: Facts, text: str, code: Code) -> None:
         self.request = request
         self.text = text
-        self._kernel = kernel
+        self._facts = facts
         self._code = code
-        self._place = place
-        self._cost = cost
+        self._place = facts.place
         self._written = tuple(name in request.written for name in request.source.names)
         self._runtime = runtime_arguments(request.signature)
         forced = dict(request.schedule).get("threads")
@@ -111,14 +114,14 @@ class NumbaLauncher(Launcher):
     @property
     def workgroup(self) -> tuple[int, ...]:
         """The work-group size, one entry per dimension."""
-        return self._kernel.workgroup
+        return self._facts.workgroup
 
     def _several(self, ndrange: tuple[int, ...]) -> bool:
         """Tell whether a launch is large enough for several threads."""
         items = 1.0
         for n in ndrange:
             items *= n
-        return items * max(self._cost, 1.0) >= PARALLEL_FROM
+        return items * max(self._facts.cost, 1.0) >= PARALLEL_FROM
 
     def _plan(self, ndrange: tuple[int, ...]) -> tuple[Plan, str]:
         if any(n >= _MOST_ITEMS for n in ndrange) or math.prod(ndrange) >= _MOST_ITEMS:
@@ -197,25 +200,35 @@ class NumbaLauncher(Launcher):
         if status == UNALIGNED:
             raise errors.ArgumentError(f"`{source.name}`: an array is not aligned to its elements; pass a copy of it")
         number, bits = threads.read_report(status)
-        if number > len(self._kernel.sites):
-            raise KernelError(f"{source.origin.where(source.kernel.function.pos.line)}: {DIVERGED}")
-        site = self._kernel.sites[number - 1]
-        types = _detail_types(self._kernel, number)
-        details = [_detail(value, ty) for value, ty in zip(bits, types, strict=False)]
-        raise _error(site, details, source.origin.where(site.line))
+        if number > len(self._facts.failures):
+            from jlkern.engines.numba.emit.cpu import DIVERGED
+
+            raise KernelError(f"{source.place}: {DIVERGED}")
+        failure = self._facts.failures[number - 1]
+        details = [_detail(value, ty) for value, ty in zip(bits, failure.types, strict=False)]
+        raise _error(failure, details, source.origin.where(failure.line))
 
 
-def _error(site: Site, details: list[str], where: str) -> KernelError:
-    kind = getattr(errors, site.error, KernelError)
-    error: KernelError = kind(f"{where}: {site.message.format(*details)}")
+def kept_launcher(request: CompileRequest) -> NumbaLauncher | None:
+    """Return the launcher of a request that another process compiled, or None."""
+    found = load_facts(request)
+    if found is None:
+        return None
+    facts, text = found
+    return NumbaLauncher(request, facts, text, compile_chunk(text, request.source.name))
+
+
+def new_launcher(request: CompileRequest, facts: Facts, text: str) -> NumbaLauncher:
+    """Compile emitted source to the launcher of a request. Raises `CompileError`."""
+    launcher = NumbaLauncher(request, facts, text, compile_chunk(text, request.source.name))
+    save_facts(request, facts, text)
+    return launcher
+
+
+def _error(failure: Failure, details: list[str], where: str) -> KernelError:
+    kind = getattr(errors, failure.error, KernelError)
+    error: KernelError = kind(f"{where}: {failure.message.format(*details)}")
     return error
-
-
-def _detail_types(kernel: Kernel, status: int) -> list[str]:
-    for stmt in walk(kernel.body):
-        if isinstance(stmt, Check) and stmt.site == status and not stmt.soft:
-            return [d.ty for d in stmt.details]
-    return []
 
 
 def _detail(bits: int, ty: str) -> str:

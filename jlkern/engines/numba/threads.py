@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any
 
 from jlkern.engines.cpus import usable_cpus
+from jlkern.engines.numba import kept
 from jlkern.engines.numba.namespace import namespace
 
 SLOTS = 16
@@ -117,8 +118,6 @@ Run = Callable[[int, int, int, int], int]
 @cache
 def serial(nogil: bool) -> Run:
     """Return `run(code, block, first, last)`: work-groups `first` to before `last` in this thread."""
-    import numba
-
     call_chunk, stack, address_of, keep_report = _names("call_chunk stack_int64 address_of keep_report")
 
     def run(code: int, block: int, first: int, last: int) -> int:
@@ -128,16 +127,12 @@ def serial(nogil: bool) -> Run:
             return keep_report(status, details)  # type: ignore[no-any-return]
         return 0
 
-    i64 = numba.int64
-    compiled: Run = numba.njit(i64(i64, i64, i64, i64), nogil=nogil)(run)
-    return compiled
+    return kept.compiled(run, nogil=nogil)  # type: ignore[no-any-return]
 
 
 @cache
 def repeated() -> Run:
     """Return `run(code, block, groups, times)`: all work-groups in this thread, several times over."""
-    import numba
-
     call_chunk, stack, address_of, keep_report = _names("call_chunk stack_int64 address_of keep_report")
 
     def run(code: int, block: int, groups: int, times: int) -> int:
@@ -148,9 +143,7 @@ def repeated() -> Run:
                 return keep_report(status, details)  # type: ignore[no-any-return]
         return 0
 
-    i64 = numba.int64
-    compiled: Run = numba.njit(i64(i64, i64, i64, i64), nogil=True)(run)
-    return compiled
+    return kept.compiled(run, nogil=True)  # type: ignore[no-any-return]
 
 
 @cache
@@ -184,9 +177,7 @@ def parallel() -> Run:
                 return keep_report(status, pointer(area))  # type: ignore[no-any-return]
         return 0
 
-    i64 = numba.int64
-    compiled: Run = numba.njit(i64(i64, i64, i64, i64), parallel=True, nogil=True)(run)
-    return compiled
+    return kept.compiled(run, parallel=True, nogil=True)  # type: ignore[no-any-return]
 
 
 def _names(names: str) -> list[Any]:

@@ -7,8 +7,10 @@ as whole), then the scalars' bits. Compiled code reads it; the launcher writes i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from jlkern.engines.numba.lower.simt import Kernel, ParamArray, ParamScalar
+if TYPE_CHECKING:
+    from jlkern.engines.numba.lower.simt import Kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class Layout:
 
 def layout(kernel: Kernel) -> Layout:
     """Return the block layout of a kernel."""
+    from jlkern.engines.numba.lower.simt import ParamArray, ParamScalar
+
     at = len(kernel.workgroup)
     entries: list[ArraySlots | range | None] = []
     for param in kernel.params:
