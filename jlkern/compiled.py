@@ -119,6 +119,7 @@ def _key(engine: Engine, request: CompileRequest) -> Hashable:
     # Values are told apart by repr, since True == 1 == 1.0.
     return (
         engine.name,
+        engine.devices()[0],
         request.source.digest,
         request.source.name,
         request.source.text,

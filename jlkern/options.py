@@ -195,8 +195,8 @@ def declare(options: Options, source: KernelSource, parameters: Parameters, spac
     """
     names = parameters.names
     select.check_engine(options.engine)
-    select.check_device(options.device)
-    if options.engine != "auto":
+    select.check_device(options.device, options.engine)
+    if options.engine == "numba":
         # before anything is asked of the source that a construct nobody understands would leave unproved
         select.engine_named(options.engine).check(source)
     _check_count(source, parameters, title)

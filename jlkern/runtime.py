@@ -185,7 +185,7 @@ class Runtime:
         from jlkern.knobs import knobs
 
         option = decl.options.engine if decl.options.engine != "auto" else knobs.engine
-        return select(option, decl.source, home, self.checked), signature
+        return select(option, decl.source, home, self.checked, decl.options.device), signature
 
     def case(
         self, engine: Engine, signature: Signature, args: tuple[Any, ...], sizes: Sizes, given: Sizes | None

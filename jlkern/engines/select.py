@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,11 @@ if TYPE_CHECKING:
     from jlkern.source import KernelSource
 
 ENGINES = ("auto", "numba", "julia")
+KINDS = ("cpu", "cuda", "amdgpu", "oneapi", "metal", "jl")
+"""Kinds of devices; "jl" is JLArrays.jl's reference backend, a GPU in name only."""
 
-_NO_JULIA = "the julia engine is not available in this version of jlkern"
+_DEVICE = re.compile(f"cpu|({'|'.join(KINDS[1:])})(:[0-9]{{1,3}})?")
+
 _DLPACK = {
     1: "cpu",
     2: "cuda",
@@ -24,38 +28,53 @@ _DLPACK = {
     4: "opencl",
     7: "vulkan",
     8: "metal",
-    10: "rocm",
+    10: "amdgpu",
     13: "cuda",
     14: "oneapi",
 }
 
 
 def check_engine(name: object) -> None:
-    """Check an engine's name. Raises `OptionError` for one that is none, `EngineError` for one that is not there."""
+    """Check an engine's name. Raises `OptionError` for one that is none."""
     if name not in ENGINES:
         raise OptionError(f"engine= must be one of {', '.join(ENGINES)}, got {name!r}")
-    if name == "julia":
-        raise EngineError(f"engine='julia': {_NO_JULIA}; use engine='auto' or 'numba'")
 
 
-def check_device(device: object) -> None:
-    """Check a device's name. Raises `OptionError` for no text, `EngineError` for a device that no engine here has."""
-    if device is not None and not isinstance(device, str):
-        raise OptionError(f"device= must be text such as 'cpu', got {device!r}")
-    if device not in (None, "cpu"):
-        raise EngineError(f"device={device!r}: the numba engine runs on the cpu only, and {_NO_JULIA}")
+def check_device(device: object, engine: str = "auto") -> None:
+    """Check a device's name. Raises `OptionError` for one that is none, `EngineError` for one the engine never has."""
+    if device is None:
+        return
+    if not isinstance(device, str) or not _DEVICE.fullmatch(device):
+        raise OptionError(
+            f"device= must be one of {', '.join(KINDS)}, or one with a number as 'cuda:1', got {device!r}"
+        )
+    if engine == "numba" and device != "cpu":
+        raise EngineError(f"device={device!r}: the numba engine runs on the cpu only; GPUs need engine='julia'")
 
 
-def engine_named(name: str) -> Engine:
-    """Return the engine of a name that `check_engine` has passed; "auto" is the embedded one."""
+def engine_named(name: str, device: str | None = None) -> Engine:
+    """Return the engine of a name that `check_engine` has passed, on a device; "auto" is the embedded one.
+
+    Raises
+    ------
+    EngineError
+        It is not set up, does not start, or has no such device.
+    """
     check_engine(name)
+    if name == "julia":
+        from jlkern.engines.julia.engine import engine as julia
+
+        return julia(device or "cpu")
     from jlkern.engines.numba import engine
 
     return engine()
 
 
-def select(option: str, source: KernelSource, home: str, checked: set[str]) -> Engine:
+def select(option: str, source: KernelSource, home: str, checked: set[str], device: str | None = None) -> Engine:
     """Return the engine for a source and the home of a call's arrays.
+
+    Device arrays go to julia. Arrays of the host go to numba where it supports the source, else to julia where that is
+    set up; and to julia where `device` names a GPU, which they are copied to.
 
     Parameters
     ----------
@@ -67,26 +86,59 @@ def select(option: str, source: KernelSource, home: str, checked: set[str]) -> E
         Where the arrays live, from `common_home`.
     checked
         The names of the engines that are known to support the source; this call may add one.
+    device
+        The device that the kernel's options name, or None.
 
     Raises
     ------
     EngineError
         No engine can run on that home.
+    HomeError
+        The arrays are on another device than the one named.
     UnsupportedError
         The source needs a construct that no engine here supports.
     """
-    if home != "cpu":
-        raise EngineError(f"the arrays live on {home}: the numba engine runs on the cpu only, and {_NO_JULIA}")
-    engine = engine_named(option)
+    target = _target(home, device)
+    if option == "numba" and target != "cpu":
+        raise EngineError(f"the arrays live on {home}: the numba engine runs on the cpu only; GPUs need engine='julia'")
+    if option == "julia" or target != "cpu":
+        return engine_named("julia") if target == "cpu" else engine_named("julia", target)
+    engine = engine_named("numba")
     if engine.name in checked:
         return engine
+    if "julia" in checked:
+        return engine_named("julia")
     try:
         engine.check(source)
     except UnsupportedError as error:
-        if option != "auto":
+        if option == "numba":
             raise
-        raise UnsupportedError(f"{error}\nengine='auto' found no other engine for it: {_NO_JULIA}") from error
+        return _instead(error, checked)
     checked.add(engine.name)
+    return engine
+
+
+def _target(home: str, device: str | None) -> str:
+    """Return the device to run on."""
+    if device is None or home == "cpu":
+        return device or home
+    if device.partition(":")[0] != home.partition(":")[0] or (":" in home and ":" in device and home != device):
+        raise HomeError(f"the arrays live on {home}, and device={device!r}; move them there, or leave device= out")
+    return home if ":" in home else device
+
+
+def _instead(problem: UnsupportedError, checked: set[str]) -> Engine:
+    """Return the julia engine in the place of numba, which does not support a source."""
+    from jlkern.engines.julia.installation import find
+
+    try:
+        find()
+    except EngineError as reason:
+        raise UnsupportedError(
+            f"{problem}\nengine='auto' found no other engine for it; Julia could run it: {reason}"
+        ) from problem
+    engine = engine_named("julia")
+    checked.add("julia")
     return engine
 
 

@@ -153,14 +153,14 @@ def _import(installation: Installation) -> Any:
     register = atexit.register
     if installation.origin != "running":
         # Julia's own end must come in the thread that owns it
-        atexit.register = lambda function, *args, **kwargs: hooks.append(function) or function  # type: ignore[assignment, misc, func-returns-value]
+        atexit.register = lambda function, *args, **kwargs: hooks.append(function) or function  # type: ignore[assignment, func-returns-value]
     try:
         import juliacall
     except Exception as problem:
         sys.modules.pop("juliacall", None)
         raise EngineError(f"juliacall does not start Julia: {problem}") from problem
     finally:
-        atexit.register = register  # type: ignore[assignment]
+        atexit.register = register
     for hook in hooks:
         owner.at_exit(hook)
     return juliacall.Main

@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from jlkern.engines.base import CompileRequest, Device, Engine, Environment, Launcher
 from jlkern.engines.cpus import cpu_name
+from jlkern.errors import EngineError
 from jlkern.source import KernelSource
 from jlkern.space import Schedule
 
@@ -66,17 +67,19 @@ class JuliaEngine(Engine):
 
 
 @cache
-def engine() -> JuliaEngine:
-    """Return the engine, with Julia started.
+def engine(device: str = "cpu") -> JuliaEngine:
+    """Return the engine on a device, with Julia started.
 
     Raises
     ------
     EngineError
-        Julia is not set up, or does not start.
+        Julia is not set up, or does not start, or has no such device.
     """
     from jlkern.engines.julia.bridge import runtime
 
     runtime()
+    if device != "cpu":
+        raise EngineError(f"device={device!r}: the julia engine has no such device here")
     return JuliaEngine()
 
 

@@ -16,7 +16,7 @@ from jlkern.engines.julia import builtin, text
 from jlkern.engines.julia.bridge import Problem, Runtime
 from jlkern.engines.julia.owner import owner, run, soon
 from jlkern.errors import CompileError, KernelError, SourceSyntaxError
-from jlkern.signature import ArgType, ArrayArg, ScalarArg, Signature, TupleArg, classify
+from jlkern.signature import ArgType, ArrayArg, ScalarArg, TupleArg, classify
 
 PARALLEL_FROM = 1 << 14
 """Work-items from which a launch uses several threads: Julia's tasks cost 6 to 19 microseconds."""

@@ -418,7 +418,8 @@ function note(error, trace, path)
         told === nothing || (line = parse(Int, something(told[1], told[2])))
     elseif trace !== nothing
         for frame in stacktrace(trace)
-            if String(frame.file) == path && frame.line > 0
+            # relative names come with "./" before them
+            if !isempty(path) && endswith(String(frame.file), path) && frame.line > 0
                 line = frame.line
                 break
             end
