@@ -48,19 +48,19 @@ def run(engine: Engine, case: Case, args: list[Any], **options: Any) -> None:
     launch(engine.compile(request), case.ndrange, args)
 
 
-def check(case: Case) -> None:
-    """Run a case and compare with what Julia made of it."""
+def check(engine: Engine, case: Case) -> None:
+    """Run a case on an engine and compare with what Julia made of it."""
     result = RESULTS[case.name]
     assert result["digest"] == case.digest, "the case has changed: run tests/data/make_language.py"
     args = [argument(arg) for arg in case.fresh()]
     if "error" in result:
         with pytest.raises(JlkernError) as caught:
-            run(engine(), case, args)
+            run(engine, case, args)
         name = type(caught.value).__name__
         assert name == ERRORS.get(result["error"], result["error"]), caught.value
         return
     before = case.fresh()
-    run(engine(), case, args)
+    run(engine, case, args)
     arrays = [(a, b) for a, b in zip(args, before, strict=True) if isinstance(a, np.ndarray)]
     for (after, unchanged), made in zip(arrays, result["arrays"], strict=True):
         expected = unchanged if made is None else unpacked(made)
@@ -74,4 +74,4 @@ def check(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_case(case: Case) -> None:
-    check(case)
+    check(engine(), case)
