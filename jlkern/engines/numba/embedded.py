@@ -24,7 +24,7 @@ class NumbaEngine(Engine):
     """See `jlkern.engines.base`.
 
     Schedules: "order" (the dimensions, the outermost loop's first), "threads" ("one" or "all"), "loops" ("inside" or
-    "outside" the loops over work-items).
+    "outside" the loops over work-items), "lanes" (how many work-items go through loops of unequal length in step).
     """
 
     name = "numba"
@@ -85,15 +85,22 @@ class NumbaEngine(Engine):
         return new_launcher(request, facts_of(kernel, per_item(kernel.body)), text)
 
     def schedules(self, request: CompileRequest) -> tuple[Schedule, ...]:
-        """Return the rule's choice and, where the kernel has loops that can run around the work-items, the other."""
-        from jlkern.engines.numba.emit.cpu import default_loops, default_order
+        """Return the rule's choice and what else may be faster: loops elsewhere, or another number of lanes."""
+        from jlkern.engines.numba.emit import cpu
         from jlkern.engines.numba.emit.hoist import can_hoist
 
+        from jlkern.engines.numba.emit.lanes import lanes, widths
         kernel = self._lowered(request)
-        if not can_hoist(kernel.body):
-            return ((),)
-        other = "inside" if default_loops(kernel, default_order(kernel)) == "outside" else "outside"
-        return ((), (("loops", other),))
+        order = cpu.default_order(kernel)
+        found: list[Schedule] = [()]
+        cut = lanes(kernel)
+        width = cpu.default_lanes(kernel, cut, order)
+        if cut is not None:
+            found += [(("lanes", w),) for w in (1, *widths(kernel.workgroup[order[-1]])) if w != width]
+        if can_hoist(kernel.body):
+            loops = cpu.default_loops(kernel, order) if width == 1 else ""
+            found += [(("loops", way),) for way in ("inside", "outside") if way != loops]
+        return tuple(found)
 
     def _lowered(self, request: CompileRequest) -> Kernel:
         from jlkern.engines.numba.lower.kernel import lower_kernel
@@ -111,6 +118,9 @@ class NumbaEngine(Engine):
         if not (isinstance(order, tuple) and sorted(order) == list(range(ndims))):
             wanted.pop("order", None)
         return wanted
+        lanes = wanted.get("lanes", 1)
+        if not (type(lanes) is int and 1 <= lanes <= 256 and lanes & (lanes - 1) == 0):
+            wanted.pop("lanes", None)
 
 
 @cache

@@ -6,10 +6,9 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
-from jlkern.engines.numba import printing
+from jlkern.engines.numba.emit import lanes
 from jlkern.engines.numba.emit.block import ArraySlots, layout
 from jlkern.engines.numba.emit.hoist import hoisted
 from jlkern.engines.numba.emit.regions import (
@@ -30,9 +29,10 @@ from jlkern.engines.numba.emit.regions import (
 )
 from jlkern.engines.numba.emit.strides import steps
 from jlkern.engines.numba.emit.text import literal, text
+from jlkern.engines.numba.emit.writer import Writer, for_header, for_start, offset_text, statements
 from jlkern.engines.numba.lower import simt
 from jlkern.engines.numba.lower.fold import variables
-from jlkern.engines.numba.lower.simt import Expr, Kernel, Memory, ParamArray, ParamScalar, Stmt, Var
+from jlkern.engines.numba.lower.simt import For, Kernel, ParamArray, ParamScalar, Stmt, Var
 from jlkern.errors import CompileError
 
 STACK_LIMIT = 256 * 1024
@@ -41,70 +41,36 @@ STACK_LIMIT = 256 * 1024
 DIVERGED = "@synchronize is reached by some work-items of a group only: the condition around it differs between them"
 
 
-@dataclass
-class _Writer:
-    """The text made so far, and what the statements in it mean here."""
-
-    kernel: Kernel
-    plan: Plan | None
-    order: tuple[int, ...]
-    lines: list[str] = field(default_factory=list)
-    depth: int = 0
-    soft: list[int] = field(default_factory=list)
-    diverged: int = 0
-    counter: int = 0
-
-    def line(self, code: str) -> None:
-        self.lines.append("    " * self.depth + code)
-
-    @contextmanager
-    def indent(self) -> Iterator[None]:
-        self.depth += 1
-        yield
-        self.depth -= 1
-
-
 def emit(kernel: Kernel, schedule: Mapping[str, Any]) -> str:
     """Return the source of `chunk(_block, _errors, _first, _last)`, which runs work-groups `_first` to before `_last`.
 
     It returns 0, or the number (from 1) of the check that failed, after storing the check's details in `_errors`; one
-    past the last check stands for a barrier that was not reached by all. `schedule` may hold "order", the dimensions
-    from the outermost loop to the innermost. Raises `CompileError` when a group needs more memory than a thread's
-    stack has.
+    past the last check stands for a barrier that was not reached by all. `schedule` may hold "order" (the dimensions
+    from the outermost loop to the innermost), "loops" and "lanes"; see `embedded`. Raises `CompileError` when a group
+    needs more memory than a thread's stack has.
     """
-    dims = len(kernel.workgroup)
     order = tuple(schedule.get("order") or default_order(kernel))
+    cut = lanes.lanes(kernel)
+    width = schedule.get("lanes") or (1 if "loops" in schedule else default_lanes(kernel, cut, order))
+    if cut is not None and width > 1:
+        return _in_lanes(kernel, cut, width, order)
     loops = schedule.get("loops") or default_loops(kernel, order)
     body = hoisted(kernel.body) if loops == "outside" else kernel.body
     made = plan(body, kernel.undefined) if any(map(in_step, body)) else None
-    w = _Writer(kernel, made, order, diverged=len(kernel.sites) + 1)
+    w = Writer(kernel, made, order, diverged=len(kernel.sites) + 1)
     _check_memory(kernel, made)
-    w.line("def chunk(_block, _errors, _first, _last):")
-    with w.indent():
-        _arguments(w)
+    with _chunk(w):
         _memories(w)
-        soft = sorted({s.site for s in walk(kernel.body) if isinstance(s, simt.Check) and s.soft})
-        w.soft = soft
-        for site in soft:
-            w.line(f"_soft{site} = False")
-        w.line("for _g in range(_first, _last):")
-        with w.indent():
-            _group_indices(w, dims)
+        with _groups(w):
             if made is None:
                 with _items(w):
                     for var in kernel.undefined:
                         w.line(f"{var.name} = {literal(0, var.ty)}")
-                    _statements(w, kernel.body)
+                    statements(w, kernel.body)
             else:
                 _kept_start(w, made)
                 _nodes(w, made.nodes)
-        for site in soft:
-            w.line(f"if _soft{site}:")
-            with w.indent():
-                w.line(f"return {site}")
-        w.line("return 0")
-    notes = _notes(kernel)
-    return "\n".join([*notes, *_used(w.lines)]) + "\n"
+    return _finished(w)
 
 
 def default_order(kernel: Kernel) -> tuple[int, ...]:
@@ -123,6 +89,18 @@ def default_loops(kernel: Kernel, order: tuple[int, ...]) -> str:
         return "inside"
     found = list(steps(hoisted(kernel.body), order[-1]))
     return "outside" if found and all(step in (0, 1) for step in found) else "inside"
+
+
+def default_lanes(kernel: Kernel, cut: lanes.Lanes | None, order: tuple[int, ...]) -> int:
+    """Return how many lanes run loops of unequal length in step; 1 is none."""
+    offered = lanes.widths(kernel.workgroup[order[-1]])
+    if cut is None or lanes.reads_memory(cut) or not offered:
+        return 1
+    return lanes.DEFAULT_WIDTH if lanes.DEFAULT_WIDTH in offered else offered[-1]
+
+
+def _finished(w: Writer) -> str:
+    return "\n".join([*_notes(w.kernel), *_used(w.lines)]) + "\n"
 
 
 def _notes(kernel: Kernel) -> list[str]:
@@ -151,7 +129,32 @@ def _check_memory(kernel: Kernel, made: Plan | None) -> None:
 # --- the start of a chunk ---
 
 
-def _arguments(w: _Writer) -> None:
+@contextmanager
+def _chunk(w: Writer) -> Iterator[None]:
+    """Open the function; at its end, what soft checks noted is reported."""
+    w.line("def chunk(_block, _errors, _first, _last):")
+    with w.indent():
+        _arguments(w)
+        w.soft = sorted({s.site for s in walk(w.kernel.body) if isinstance(s, simt.Check) and s.soft})
+        for site in w.soft:
+            w.line(f"_soft{site} = False")
+        yield
+        for site in w.soft:
+            w.line(f"if _soft{site}:")
+            with w.indent():
+                w.line(f"return {site}")
+        w.line("return 0")
+
+
+@contextmanager
+def _groups(w: Writer) -> Iterator[None]:
+    w.line("for _g in range(_first, _last):")
+    with w.indent():
+        _group_indices(w, len(w.kernel.workgroup))
+        yield
+
+
+def _arguments(w: Writer) -> None:
     kernel = w.kernel
     place = layout(kernel)
     w.line("_args = pointer_int64(_block)")
@@ -170,7 +173,7 @@ def _arguments(w: _Writer) -> None:
                 w.line(f"_{param.name}_{n} = bits_{ty}(load(_args, {at}))")
 
 
-def _strides(w: _Writer, param: ParamArray, entry: ArraySlots) -> None:
+def _strides(w: Writer, param: ParamArray, entry: ArraySlots) -> None:
     """Strides of contiguous arrays follow from the sizes; so the compiler knows them too."""
     name = param.memory.name
     dims = range(param.ndim)
@@ -184,7 +187,7 @@ def _strides(w: _Writer, param: ParamArray, entry: ArraySlots) -> None:
         w.line(f"_{name}_stride{d} = {scale}_{name}_size{before}")
 
 
-def _memories(w: _Writer) -> None:
+def _memories(w: Writer) -> None:
     items = math.prod(w.kernel.workgroup)
     for memory in w.kernel.memories:
         shared = w.plan is not None and memory.name in w.plan.shared_private
@@ -195,7 +198,7 @@ def _memories(w: _Writer) -> None:
             w.line(f"_kept_{name} = stack_{var.ty}({items})")
 
 
-def _group_indices(w: _Writer, dims: int) -> None:
+def _group_indices(w: Writer, dims: int) -> None:
     rest = "_g"
     for d in range(dims):
         last = d == dims - 1
@@ -233,10 +236,10 @@ def _used(lines: list[str]) -> list[str]:
 
 
 @contextmanager
-def _items(w: _Writer) -> Iterator[None]:
+def _items(w: Writer, order: tuple[int, ...] | None = None) -> Iterator[None]:
     """Open the loops over the work-items of a group, padded ones left out unless the kernel runs them too."""
     depth = w.depth
-    for d in w.order:
+    for d in w.order if order is None else order:
         bound = f"_h{d}" if w.kernel.masked else str(w.kernel.workgroup[d])
         w.line(f"for _l{d} in range({bound}):")
         w.depth += 1
@@ -245,14 +248,14 @@ def _items(w: _Writer) -> Iterator[None]:
     w.depth = depth
 
 
-def _lane(w: _Writer) -> str:
+def _lane(w: Writer) -> str:
     result = ""
     for d in reversed(range(len(w.kernel.workgroup))):
         result = f"_l{d}" if not result else f"_l{d} + {w.kernel.workgroup[d]} * ({result})"
     return result
 
 
-def _kept_start(w: _Writer, made: Plan) -> None:
+def _kept_start(w: Writer, made: Plan) -> None:
     zeroed = [v for v in w.kernel.undefined if v.name in made.kept]
     if zeroed:
         with _items(w):
@@ -261,10 +264,112 @@ def _kept_start(w: _Writer, made: Plan) -> None:
                 w.line(f"store(_kept_{var.name}, _lane, {literal(0, var.ty)})")
 
 
+# --- lanes ---
+
+
+def _in_lanes(kernel: Kernel, cut: lanes.Lanes, width: int, order: tuple[int, ...]) -> str:
+    w = Writer(kernel, None, order)
+    _check_memory(kernel, None)
+    inner = order[-1]
+    with _chunk(w):
+        _memories(w)
+        for name, var in (*cut.kept.items(), ("_alive", Var("_alive", "bool"))):
+            w.line(f"_kept_{name} = stack_{var.ty}({width})")
+        with _groups(w), _items(w, order[:-1]):
+            bound = f"_h{inner}" if kernel.masked else str(kernel.workgroup[inner])
+            w.line(f"for _v in range(0, {bound}, {width}):")
+            with w.indent():
+                w.line(f"_w = least({width}, {bound} - _v)")
+                with _each_lane(w, str(width)):
+                    for name, var in cut.kept.items():
+                        w.line(f"store(_kept_{name}, _k, {literal(0, var.ty)})")
+                for piece in cut.pieces:
+                    if isinstance(piece, lanes.Straight):
+                        _straight(w, cut, piece)
+                    else:
+                        _together(w, cut, piece, width)
+    return _finished(w)
+
+
+@contextmanager
+def _each_lane(w: Writer, bound: str) -> Iterator[None]:
+    inner = w.order[-1]
+    w.line(f"for _k in range({bound}):")
+    with w.indent():
+        w.line(f"_l{inner} = _v + _k")
+        w.line(f"_i{inner} = _b{inner} + _l{inner}")
+        yield
+
+
+def _straight(w: Writer, cut: lanes.Lanes, piece: lanes.Straight) -> None:
+    if not piece.stmts:
+        return
+    names, own = _mentioned(piece.stmts), _defined(piece.stmts)
+    with _each_lane(w, "_w"):
+        depth = w.depth
+        if piece.flag is not None:
+            w.line(f"if load(_kept_{piece.flag.name}, _k):")
+            w.depth += 1
+        for var in w.kernel.undefined:
+            if var.name in names and var.name not in cut.kept:
+                w.line(f"{var.name} = {literal(0, var.ty)}")
+        for name in cut.kept:
+            if name in names:
+                w.line(f"{name} = load(_kept_{name}, _k)")
+        statements(w, tuple(piece.stmts))
+        for name in cut.kept:
+            if name in own:
+                w.line(f"store(_kept_{name}, _k, {name})")
+        w.depth = depth
+
+
+def _together(w: Writer, cut: lanes.Lanes, piece: lanes.Together, width: int) -> None:
+    loop = piece.loop
+    names, own = _mentioned([loop]), _defined([loop])
+    with _each_lane(w, str(width)):
+        running = "(_k < _w)" if piece.flag is None else f"load(_kept_{piece.flag.name}, _k)"
+        w.line(f"store(_kept__alive, _k, {running})")
+    equal = isinstance(loop, For) and not _mentioned_in(loop.start, loop.stop) & cut.kept.keys()
+    if equal:
+        assert isinstance(loop, For)
+        for_header(w, loop)
+    else:
+        w.line("_round = 0")
+        w.line("while True:")
+    with w.indent():
+        w.line("_any = False")
+        with _each_lane(w, str(width)):
+            for name in cut.kept:
+                if name in names:
+                    w.line(f"{name} = load(_kept_{name}, _k)")
+            w.line("_alive = load(_kept__alive, _k)")
+            w.line("_now = _alive")
+            if isinstance(loop, For) and not equal:
+                w.line(f"{loop.var.name} = {text(loop.start)} + _round * {text(loop.step)}")
+                w.line(f"_now = _now & ({loop.var.name} {_bound(loop)})")
+                w.line("_alive = _now")
+            lanes.LaneBody(w.line, cut.kept, lambda load: offset_text(w, load.memory, load.offset)).write(loop)
+            for name in cut.kept:
+                if name in own:
+                    w.line(f"store(_kept_{name}, _k, {name})")
+            w.line("store(_kept__alive, _k, _alive)")
+            w.line("_any = _any | _alive")
+        w.line("if not _any:")
+        with w.indent():
+            w.line("break")
+        if not equal:
+            w.line("_round = _round + 1")
+
+
+def _bound(loop: For) -> str:
+    assert isinstance(loop.step, simt.Lit)
+    return f"< {text(loop.stop)} + 1" if loop.step.value > 0 else f"> {text(loop.stop)} - 1"
+
+
 # --- the tree of regions ---
 
 
-def _nodes(w: _Writer, nodes: list[Node]) -> None:
+def _nodes(w: Writer, nodes: list[Node]) -> None:
     if not nodes:
         w.line("pass")
     for node in nodes:
@@ -272,9 +377,9 @@ def _nodes(w: _Writer, nodes: list[Node]) -> None:
             _region(w, node)
         elif isinstance(node, GroupFor):
             _agree(w, node.agreed)
-            _for_header(w, node.loop)
+            for_header(w, node.loop)
             with w.indent():
-                _for_start(w, node.loop)
+                for_start(w, node.loop)
                 _nodes(w, node.body)
         elif isinstance(node, GroupWhile):
             w.line("while True:")
@@ -298,7 +403,7 @@ def _nodes(w: _Writer, nodes: list[Node]) -> None:
             w.line("break" if isinstance(node.stmt, simt.Break) else "continue")
 
 
-def _agree(w: _Writer, agreed: tuple[Var, ...]) -> None:
+def _agree(w: Writer, agreed: tuple[Var, ...]) -> None:
     """Read what the items computed to steer the group, and stop when they do not agree."""
     for var in agreed:
         w.line(f"{var.name} = load(_kept_{var.name}, 0)")
@@ -308,7 +413,7 @@ def _agree(w: _Writer, agreed: tuple[Var, ...]) -> None:
                 w.line(f"return {w.diverged}")
 
 
-def _region(w: _Writer, region: Region) -> None:
+def _region(w: Writer, region: Region) -> None:
     made = w.plan
     assert made is not None
     for assign in region.uniform:
@@ -317,7 +422,7 @@ def _region(w: _Writer, region: Region) -> None:
     if not stmts:
         return
     names = _mentioned(stmts)
-    own = {v.name for s in walk(stmts) if (v := defined(s)) is not None}
+    own = _defined(stmts)
     kept = [n for n in made.kept if n in names]
     with _items(w):
         private = any(m is not None and m in made.shared_private for m in _private(stmts))
@@ -327,7 +432,7 @@ def _region(w: _Writer, region: Region) -> None:
             w.line(f"{name} = {text(made.again[name].expr)}")
         for name in kept:
             w.line(f"{name} = load(_kept_{name}, _lane)")
-        _statements(w, tuple(stmts))
+        statements(w, tuple(stmts))
         for name in kept:
             if name in own:
                 w.line(f"store(_kept_{name}, _lane, {name})")
@@ -356,6 +461,14 @@ def _mentioned(stmts: list[Stmt]) -> set[str]:
     return found
 
 
+def _mentioned_in(*exprs: simt.Expr) -> set[str]:
+    return set().union(*map(variables, exprs))
+
+
+def _defined(stmts: list[Stmt]) -> set[str]:
+    return {v.name for s in walk(stmts) if (v := defined(s)) is not None}
+
+
 def _private(stmts: list[Stmt]) -> set[str]:
     return {s.memory.name for s in walk(stmts) if isinstance(s, (simt.Load, simt.Store, simt.Atomic))}
 
@@ -373,153 +486,3 @@ def _needed_again(made: Plan, names: set[str]) -> list[str]:
     for name in sorted(names):
         need(name)
     return ordered
-
-
-# --- statements ---
-
-
-def _statements(w: _Writer, stmts: tuple[Stmt, ...]) -> None:
-    if not stmts:
-        w.line("pass")
-    for stmt in stmts:
-        _statement(w, stmt)
-
-
-def _offset(w: _Writer, memory: Memory, offset: Expr) -> str:
-    if w.plan is not None and memory.name in w.plan.shared_private:
-        items = math.prod(w.kernel.workgroup)
-        return f"{text(offset)} * {items} + _lane"
-    return text(offset)
-
-
-def _statement(w: _Writer, stmt: Stmt) -> None:
-    if isinstance(stmt, simt.Assign):
-        w.line(f"{stmt.var.name} = {text(stmt.expr)}")
-    elif isinstance(stmt, simt.Load):
-        w.line(f"{stmt.var.name} = load({stmt.memory.name}, {_offset(w, stmt.memory, stmt.offset)})")
-    elif isinstance(stmt, simt.Store):
-        w.line(f"store({stmt.memory.name}, {_offset(w, stmt.memory, stmt.offset)}, {text(stmt.value)})")
-    elif isinstance(stmt, simt.Atomic):
-        _atomic(w, stmt)
-    elif isinstance(stmt, simt.If):
-        _if(w, stmt)
-    elif isinstance(stmt, simt.For):
-        _for_header(w, stmt)
-        with w.indent():
-            _for_start(w, stmt)
-            _statements(w, stmt.body)
-    elif isinstance(stmt, simt.While):
-        _while(w, stmt)
-    elif isinstance(stmt, (simt.Break, simt.Continue)):
-        w.line("break" if isinstance(stmt, simt.Break) else "continue")
-    elif isinstance(stmt, simt.Check):
-        _check(w, stmt)
-    elif isinstance(stmt, simt.Print):
-        _print(w, stmt)
-    else:
-        raise CompileError(f"`{w.kernel.name}`: {type(stmt).__name__} cannot be run by the numba engine")
-
-
-def _print(w: _Writer, stmt: simt.Print) -> None:
-    for part in stmt.parts:
-        if isinstance(part, str):
-            w.line(f"print_part({printing.kind('text')}, {printing.text_number(part)})")
-            continue
-        narrow = part.ty not in ("int64", "uint64", "float32", "float64", "bool")
-        wide = f"{'int64' if part.ty[0] == 'i' else 'uint64'}({text(part)})" if narrow else text(part)
-        w.line(f"print_part({printing.kind(part.ty)}, bits_of({wide}))")
-    w.line(f"print_part({printing.END}, 0)".replace("-1", "(-1)"))
-
-
-def _if(w: _Writer, stmt: simt.If) -> None:
-    cond, then, orelse = text(stmt.cond), stmt.then, stmt.orelse
-    if not then:
-        cond, then, orelse = f"not {cond}", orelse, ()
-    w.line(f"if {cond}:")
-    with w.indent():
-        _statements(w, then)
-    while len(orelse) == 1 and isinstance(orelse[0], simt.If) and orelse[0].then:  # a chain stays flat
-        w.line(f"elif {text(orelse[0].cond)}:")
-        with w.indent():
-            _statements(w, orelse[0].then)
-        orelse = orelse[0].orelse
-    if orelse:
-        w.line("else:")
-        with w.indent():
-            _statements(w, orelse)
-
-
-def _while(w: _Writer, stmt: simt.While) -> None:
-    if not stmt.header:
-        w.line(f"while {text(stmt.cond)}:")
-        with w.indent():
-            _statements(w, stmt.body)
-        return
-    w.line("while True:")
-    with w.indent():
-        _statements(w, stmt.header)
-        w.line(f"if not {text(stmt.cond)}:")
-        with w.indent():
-            w.line("break")
-        _statements(w, stmt.body)
-
-
-def _for_header(w: _Writer, loop: simt.For) -> None:
-    start, stop = text(loop.start), loop.stop
-    if isinstance(loop.step, simt.Lit):
-        step = int(loop.step.value)
-        end = text(simt.Op("add", (stop, simt.Lit(1, "int64")), "int64")) if step > 0 else f"{text(stop)} - 1"
-        w.line(f"for {loop.var.name} in range({start}, {end}{'' if step == 1 else f', {step}'}):")
-        return
-    w.counter += 1
-    k = f"_k{w.counter}"
-    w.line(f"_s{w.counter} = {text(loop.step)}")
-    w.line(f"_a{w.counter} = {start}")
-    w.line(f"for {k} in range(fld({text(stop)} - _a{w.counter}, _s{w.counter}) + 1):")
-
-
-def _for_start(w: _Writer, loop: simt.For) -> None:
-    if not isinstance(loop.step, simt.Lit):
-        c = w.lines[-1].strip().split()[1].removeprefix("_k")
-        w.line(f"{loop.var.name} = _a{c} + _k{c} * _s{c}")
-
-
-def _check(w: _Writer, stmt: simt.Check) -> None:
-    bad = text(stmt.bad)
-    if stmt.soft:
-        w.line(f"_soft{stmt.site} = _soft{stmt.site} | {bad}")
-        return
-    w.line(f"if {bad}:")
-    with w.indent():
-        if stmt.details:
-            w.line("_report = pointer_int64(_errors)")
-        for n, detail in enumerate(stmt.details):
-            value = f"bits_of({text(detail)})" if detail.ty.startswith("float") else f"int64({text(detail)})"
-            w.line(f"store(_report, {n}, {value})")
-        for site in w.soft:  # what was noted before this came first
-            w.line(f"if _soft{site}:")
-            with w.indent():
-                w.line(f"return {site}")
-        w.line(f"return {stmt.site}")
-
-
-def _atomic(w: _Writer, stmt: simt.Atomic) -> None:
-    name, offset, value = stmt.memory.name, _offset(w, stmt.memory, stmt.offset), text(stmt.value)
-    if stmt.memory.kind != "param":  # one thread runs a work-group, so nothing can come between
-        w.line(f"{stmt.old.name} = load({name}, {offset})")
-        if stmt.op == "cas":
-            _statements(w, stmt.body) if stmt.body else None
-        elif stmt.op != "xchg":
-            value = text(simt.Op(stmt.op, (stmt.old, stmt.value), stmt.memory.ty))
-        w.line(f"store({name}, {offset}, {value})")
-        return
-    if stmt.op != "cas":
-        w.line(f"{stmt.old.name} = atomic_{stmt.op}({name}, {offset}, {value})")
-        return
-    w.line("while True:")
-    with w.indent():
-        w.line(f"{stmt.old.name} = load({name}, {offset})")
-        _statements(w, stmt.body) if stmt.body else None
-        w.line(f"if compare_exchange({name}, {offset}, {stmt.old.name}, {value}):")
-        with w.indent():
-            w.line("break")

@@ -360,7 +360,7 @@ def _kept(
             if own is not None:
                 names.add(own.name)
                 types[own.name] = own
-            for name in names:
+            for name in sorted(names):
                 seen.setdefault(name, set()).add(region.number)
     return {
         name: types[name]
