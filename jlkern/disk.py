@@ -17,11 +17,11 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from jlkern import log
 from jlkern.knobs import knobs
@@ -34,13 +34,18 @@ _HOUR: Final = 3600.0
 _SWEEP_AFTER: Final = 4 << 20
 """Bytes that this process writes between two looks at the size of the folder."""
 
+T = TypeVar("T")
+
 _log = log.get(__name__)
 _OPEN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _unswept = _SWEEP_AFTER  # the first file that is written has the folder looked through
 
 
-def read(key: str) -> tuple[Any, bytes] | None:
-    """Return what is kept under a key: its facts (of JSON) and its bytes; None where there is nothing to trust."""
+def read(key: str, make: Callable[[Any, bytes], T | None]) -> T | None:
+    """Return what `make` makes of the facts (of JSON) and the bytes under a key; None where there is nothing to trust.
+
+    What `make` cannot make something of counts as not there, whatever it raises.
+    """
     name = _name(key)
     if name is None:
         return None
@@ -52,10 +57,11 @@ def read(key: str) -> tuple[Any, bytes] | None:
     except OSError as problem:
         log.event(_log, logging.INFO, "a kept file is not used", file=name, problem=problem)
         return None
-    found = _unpack(name, data)
-    if found is None:
-        log.event(_log, logging.INFO, "a kept file is damaged", file=name)
-    return found
+    try:
+        return make(*_unpack(name, data))
+    except Exception as problem:
+        log.event(_log, logging.INFO, "a kept file is of no use", file=name, problem=problem)
+        return None
 
 
 def write(key: str, facts: Any, data: bytes = b"") -> None:
@@ -99,10 +105,10 @@ def _pack(name: str, facts: Any, data: bytes) -> bytes:
     return _digest(name, body) + b"\n" + body
 
 
-def _unpack(name: str, packed: bytes) -> tuple[Any, bytes] | None:
+def _unpack(name: str, packed: bytes) -> tuple[Any, bytes]:
     digest, _, body = packed.partition(b"\n")
     if digest != _digest(name, body):
-        return None
+        raise ValueError("it is damaged")
     facts, _, data = body.partition(b"\n")
     return json.loads(facts), data
 

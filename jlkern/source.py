@@ -164,9 +164,9 @@ def load_source(
     ('f!', ('y',), 'y')
     """
     key = json.dumps(["source", text, tunables, name, python_name])
-    kept = disk.read(key)
-    if kept is not None:
-        return _from_facts(kept[0], text, origin)
+    known = disk.read(key, lambda facts, _: _from_facts(facts, text, origin))
+    if known is not None:
+        return known
     from jlkern.reading import read
 
     found = vars(read(text, origin.where, tunables, name, python_name)).copy()

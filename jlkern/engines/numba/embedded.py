@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from jlkern.engines.base import CompileRequest, Device, Engine, Environment, Launcher
+from jlkern.engines.cpus import cpu_name
 from jlkern.errors import CompileError, EngineError, UnsupportedError
 from jlkern.interrupt import uninterrupted
 from jlkern.source import KernelSource
@@ -30,14 +31,14 @@ class NumbaEngine(Engine):
     name = "numba"
 
     def devices(self) -> tuple[Device, ...]:
-        return (Device("cpu", 0, _cpu_name()),)
+        return (Device("cpu", 0, cpu_name()),)
 
     def environment(self) -> Environment:
         from jlkern.engines.numba import threads
 
         count = threads.count()
         exact = (
-            ("device", _cpu_name()),
+            ("device", cpu_name()),
             ("jlkern", version("jlkern") if _installed() else "source"),
             ("llvmlite", version("llvmlite")),
             ("numba", version("numba")),
@@ -50,7 +51,7 @@ class NumbaEngine(Engine):
         from jlkern import disk
 
         key = f"checked {source.digest}"
-        if disk.read(key) is None:
+        if not disk.read(key, lambda known, _: known):
             from jlkern.engines.numba.lower.check import check
 
             check(source)
@@ -88,8 +89,8 @@ class NumbaEngine(Engine):
         """Return the rule's choice and what else may be faster: loops elsewhere, or another number of lanes."""
         from jlkern.engines.numba.emit import cpu
         from jlkern.engines.numba.emit.hoist import can_hoist
-
         from jlkern.engines.numba.emit.lanes import lanes, widths
+
         kernel = self._lowered(request)
         order = cpu.default_order(kernel)
         found: list[Schedule] = [()]
@@ -117,10 +118,10 @@ class NumbaEngine(Engine):
         order = wanted.get("order")
         if not (isinstance(order, tuple) and sorted(order) == list(range(ndims))):
             wanted.pop("order", None)
-        return wanted
         lanes = wanted.get("lanes", 1)
         if not (type(lanes) is int and 1 <= lanes <= 256 and lanes & (lanes - 1) == 0):
             wanted.pop("lanes", None)
+        return wanted
 
 
 @cache
@@ -151,18 +152,6 @@ def _installed() -> bool:
     except PackageNotFoundError:
         return False
     return True
-
-
-@cache
-def _cpu_name() -> str:
-    try:
-        with open("/proc/cpuinfo") as file:
-            for line in file:
-                if line.startswith("model name"):
-                    return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine() or "cpu"
 
 
 @cache

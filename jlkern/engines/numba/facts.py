@@ -55,13 +55,7 @@ def facts_of(kernel: Kernel, cost: float) -> Facts:
 
 def load_facts(request: CompileRequest) -> tuple[Facts, str] | None:
     """Return the facts and the emitted text for a request that was compiled in another process, or None."""
-    found = disk.read(_key(request))
-    if found is None:
-        return None
-    data, text = found
-    failures = tuple(Failure(error, message, tuple(types), line) for error, message, types, line in data["failures"])
-    entries = tuple(map(_entry, data["entries"]))
-    return Facts(tuple(data["workgroup"]), failures, Layout(entries, data["length"]), data["cost"]), text.decode()
+    return disk.read(_key(request), _from_data)
 
 
 def save_facts(request: CompileRequest, facts: Facts, text: str) -> None:
@@ -92,6 +86,12 @@ def _key(request: CompileRequest) -> str:
         request.check_bounds,
     )
     return json.dumps(["launcher", *map(repr, asked)])
+
+
+def _from_data(data: Any, text: bytes) -> tuple[Facts, str]:
+    failures = tuple(Failure(error, message, tuple(types), line) for error, message, types, line in data["failures"])
+    entries = tuple(map(_entry, data["entries"]))
+    return Facts(tuple(data["workgroup"]), failures, Layout(entries, data["length"]), data["cost"]), text.decode()
 
 
 def _described(entry: ArraySlots | range | None) -> list[Any] | None:

@@ -48,18 +48,22 @@ def target() -> str:
 
 def load_chunk(text: str) -> tuple[int, Any] | None:
     """Return the address of a chunk that was compiled in another process, and what keeps it alive, or None."""
-    found = disk.read(_chunk_key(text))
-    if found is None:
-        return None
-    facts, data = found
-    library = _library(facts, data)
-    address = 0 if library is None else int(library.get_pointer_to_function(facts["function"]))
-    return (address, library) if address else None
+
+    def make(facts: Any, data: bytes) -> tuple[int, Any] | None:
+        library = _library(facts, data)
+        return None if library is None else (int(library.get_pointer_to_function(facts["function"])), library)
+
+    return disk.read(_chunk_key(text), make)
+
+
+def may_be_kept(text: str) -> bool:
+    """Tell whether emitted text means the same in every process; `@print` calls this one, and numbers its texts."""
+    return "print_part(" not in text
 
 
 def save_chunk(text: str, function: str, library: Any) -> None:
-    """Keep a compiled chunk; but not one with `@print`, which calls this very process."""
-    if "print_part(" not in text:
+    """Keep a compiled chunk, if it may be."""
+    if may_be_kept(text):
         _save(_chunk_key(text), library, {"function": function})
 
 
@@ -124,8 +128,7 @@ def _cache_class() -> type[Any]:
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             args = _arguments(sig)
-            found = disk.read(self._key(args))
-            result = None if found is None else _result(found, args, target_context)
+            result = disk.read(self._key(args), lambda facts, data: _result(facts, data, args, target_context))
             if result is None:
                 self.prepare()
             return result
@@ -155,7 +158,7 @@ def _arguments(sig: Any) -> tuple[Any, ...]:
     return tuple(sigutils.normalize_signature(sig)[0])
 
 
-def _result(found: tuple[Any, bytes], args: tuple[Any, ...], context: Any) -> Any:
+def _result(facts: Any, data: bytes, args: tuple[Any, ...], context: Any) -> Any:
     """Return what compiling would have given, or None."""
     from numba.core import types
     from numba.core.compiler import compile_result
@@ -163,7 +166,6 @@ def _result(found: tuple[Any, bytes], args: tuple[Any, ...], context: Any) -> An
     from numba.core.funcdesc import PythonFunctionDescriptor
     from numba.core.typing import signature
 
-    facts, data = found
     if facts["threads"]:
         from numba.np.ufunc.parallel import _launch_threads
 
@@ -193,8 +195,7 @@ def _save(key: str, library: Any, facts: dict[str, Any]) -> None:
     """Keep a library, if it may be."""
     if library.has_dynamic_globals:
         return
-    name, kind, (code, shared) = library.serialize_using_object_code()
-    assert kind == "object"
+    name, _, (code, shared) = library.serialize_using_object_code()
     calls = [f.name for f in library._final_module.functions if f.is_declaration and not f.name.startswith("llvm.")]
     disk.write(key, {**facts, "library": name, "size": len(code), "calls": calls}, code + shared)
 

@@ -221,7 +221,8 @@ def kept_launcher(request: CompileRequest) -> NumbaLauncher | None:
 def new_launcher(request: CompileRequest, facts: Facts, text: str) -> NumbaLauncher:
     """Compile emitted source to the launcher of a request. Raises `CompileError`."""
     launcher = NumbaLauncher(request, facts, text, compile_chunk(text, request.source.name))
-    save_facts(request, facts, text)
+    if kept.may_be_kept(text):
+        save_facts(request, facts, text)
     return launcher
 
 
