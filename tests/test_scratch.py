@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jlkern.errors import TuningError
-from jlkern.tuning.scratch import PAGE, ScratchTooLarge, Span, groups, make_scratch, opposite, span
+from jlkern.spans import Span, groups
+from jlkern.tuning.scratch import PAGE, ScratchTooLarge, make_scratch, opposite, span
 
 BASE = np.arange(7 * 9 * 5, dtype=np.float64).reshape(7, 9, 5)
 LAYOUTS = {

@@ -16,6 +16,7 @@ import numpy as np
 
 from jlkern import log
 from jlkern.errors import TuningError
+from jlkern.spans import Span, groups, span_at
 
 PAGE: Final = 4096
 
@@ -26,47 +27,9 @@ class ScratchTooLarge(Exception):
     """The copies would need more memory than the limit allows."""
 
 
-@dataclass(frozen=True)
-class Span:
-    """The bytes that an array's elements lie in, from `low` to before `high`."""
-
-    low: int
-    high: int
-
-
 def span(array: np.ndarray[Any, Any]) -> Span:
     """Return where an array lies in memory; negative strides count."""
-    start = int(array.__array_interface__["data"][0])
-    if array.size == 0:
-        return Span(start, start)
-    reach = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)]
-    low = start + sum(r for r in reach if r < 0)
-    return Span(low, start + sum(r for r in reach if r > 0) + array.itemsize)
-
-
-def groups(spans: Sequence[Span], written: Iterable[int]) -> list[list[int]]:
-    """Group what has to be copied together: each written array, and whatever overlaps it, directly or through others.
-
-    Overlap is judged by the spans, so that interleaved arrays (every other column) are copied together too.
-
-    >>> groups([Span(0, 8), Span(4, 12), Span(20, 24)], [0])
-    [[0, 1]]
-    """
-    left = set(range(len(spans)))
-    found: list[list[int]] = []
-    for first in sorted(written):
-        if first not in left:
-            continue
-        left.discard(first)
-        group, todo = [first], [first]
-        while todo:
-            a = spans[todo.pop()]
-            touching = [i for i in left if a.low < spans[i].high and spans[i].low < a.high]
-            left.difference_update(touching)
-            group += touching
-            todo += touching
-        found.append(sorted(group))
-    return found
+    return span_at(int(array.__array_interface__["data"][0]), array.shape, array.strides, array.itemsize)
 
 
 @dataclass
