@@ -14,11 +14,10 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
-from jlkern.engines.julia import builtin, owner
-from jlkern.engines.julia.installation import Installation, find
+from jlkern.engines.julia import builtin, image, owner
+from jlkern.engines.julia.installation import Installation, find, variables
 from jlkern.errors import EngineError
 from jlkern.interrupt import uninterrupted
 
@@ -117,9 +116,7 @@ def _started(installation: Installation) -> Runtime:
     try:
         with uninterrupted(), _as_before(), _variables(installation):
             main = _import(installation)
-            path = str(Path(__file__).with_name("runtime.jl"))
-            main.include(path)
-            module = main.JlkernRuntime
+            module = _module(main)
             addresses = [int(a) for a in module.addresses()]
             versions = dict(zip(("julia", "KernelAbstractions"), map(str, module.versions()), strict=True))
             threads = int(module.thread_count())
@@ -174,18 +171,29 @@ def _variables(installation: Installation) -> Iterator[None]:
     wanted = {"PYTHON_JULIACALL_HANDLE_SIGNALS": "yes"}
     if "JULIA_NUM_THREADS" not in os.environ:
         wanted["PYTHON_JULIACALL_THREADS"] = str(usable_cpus())
-    if installation.origin == "setup":
-        wanted["PYTHON_JULIACALL_EXE"] = installation.executable
-        wanted["PYTHON_JULIACALL_PROJECT"] = installation.project
-        if installation.image is not None:
-            wanted["PYTHON_JULIACALL_SYSIMAGE"] = installation.image
+    found = image.find(installation)
+    if found is not None:
+        wanted["PYTHON_JULIACALL_SYSIMAGE"] = found
     new = {name: value for name, value in wanted.items() if name not in os.environ}
+    new.update(variables(installation))
+    before = {name: os.environ.get(name) for name in new}
     os.environ.update(new)
     try:
         yield
     finally:
-        for name in new:
-            os.environ.pop(name, None)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _module(main: Any) -> Any:
+    """Return the module of `runtime.jl`: the one in the system image, where it was built from this very file."""
+    built = getattr(main, "JlkernRuntime", None)
+    if built is None or str(getattr(built, "BUILT_FROM", "")) != image.runtime_digest():
+        main.include(str(image.RUNTIME))
+    return main.JlkernRuntime
 
 
 @contextmanager
