@@ -34,12 +34,13 @@ class Session:
     """One tuning: its engine, source and arguments, and what was compiled for it."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
-        from jlkern.engines.select import engine_named
+        from jlkern.engines.base import Device
+        from jlkern.engines.select import engine_of
         from jlkern.signature import classify
 
         self.segments = {name: attach(name) for name in data["segments"]}
         memory = {name: segment.buf for name, segment in self.segments.items()}
-        self.engine = engine_named(data["engine"])
+        self.engine = engine_of(Device(data["device"][0], data["device"][1], ""), data["engine"])
         here = [list(fact) for fact in self.engine.environment().exact]
         if here != data["environment"]:
             differing = ", ".join(f"{n} is {v}" for n, v in here if [n, v] not in data["environment"])

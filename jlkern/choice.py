@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jlkern import compiled, policy
+from jlkern.devices import is_array
 from jlkern.ndrange import Sizes
 from jlkern.options import Declaration, key_value, pow2
 from jlkern.signature import Signature
@@ -82,7 +83,7 @@ class Case:
         named: Mapping[str, Any] = dict(zip(decl.names, self.args, strict=True))
         if decl.key is not None:
             return (("key", key_value(decl.key(named))),)
-        found = [(name, value.shape) for name, value in named.items() if isinstance(value, np.ndarray)]
+        found = [(name, value.shape) for name, value in named.items() if is_array(value)]
         found.append(("ndrange", self.sizes))
         if decl.options.bucket == "pow2":
             found = [(name, tuple(map(pow2, shape))) for name, shape in found]
@@ -161,7 +162,7 @@ def miss_of(case: Case, choice: Choice) -> policy.Miss:
         decl.reference,
         decl.source.digest,
         tuple(map(str, case.signature)),
-        tuple((n, v.shape) for n, v in named.items() if isinstance(v, np.ndarray)),
+        tuple((n, v.shape) for n, v in named.items() if is_array(v)),
         tuple((n, v) for n, v in numbers.items() if isinstance(v, (bool, int, float))),
         case.given,
     )
@@ -244,7 +245,7 @@ def _task(case: Case, settings: TuneSettings) -> TuneTask:
         request=lambda config: decl.request(case.signature, config, len(ndrange(config.as_dict()))),
         ndrange=ndrange,
         names=decl.names,
-        args=tuple(map(plain_array, case.args)),
+        args=tuple(map(plain_array, case.engine.on_host(case.args))),
         effects=decl.effects(),
         key=case.key,
         store=case.store,

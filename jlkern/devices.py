@@ -90,14 +90,13 @@ class DeviceArray:
 
     def contiguous(self, order: str) -> bool:
         """Tell whether the elements lie one after the other, column-major ("F") or row-major ("C")."""
+        if 0 in self.shape:
+            return True
         step = self.itemsize
         for size, stride in list(zip(self.shape, self.strides, strict=True))[:: 1 if order == "F" else -1]:
-            if size == 0:
-                return True
-            if size != 1:
-                if stride != step:
-                    return 0 in self.shape
-                step *= size
+            if size != 1 and stride != step:
+                return False
+            step *= size
         return True
 
 
@@ -152,8 +151,8 @@ def _described(name: str, value: Any) -> Any:
         return value
     if kind not in SHARED:
         raise ArgumentError(
-            f"argument {name!r}: a {type(value).__name__} on {home}, whose memory Julia cannot use; pass a NumPy array, "
-            f"which is copied to the device with device={kind!r}"
+            f"argument {name!r}: a {type(value).__name__} on {home}, whose memory Julia cannot use; pass a NumPy "
+            f"array, which is copied to the device with device={kind!r}"
         )
     try:
         if kind == "cuda":
@@ -252,7 +251,7 @@ def _from_dlpack(value: Any, kind: str, index: int) -> DeviceArray:
     if tensor.lanes != 1 or tensor.code not in _CODES:
         raise TypeError(f"its element type is DLPack's ({tensor.code}, {tensor.bits}, {tensor.lanes})")
     dtype = np.dtype("?" if _CODES[tensor.code] == "b" else f"{_CODES[tensor.code]}{tensor.bits // 8}")
-    shape = tuple(tensor.shape[: tensor.ndim])
+    shape = tuple(tensor.shape[: tensor.ndim]) if tensor.ndim else ()
     steps = _row_major(shape, dtype.itemsize)
     if tensor.strides:
         steps = tuple(n * dtype.itemsize for n in tensor.strides[: tensor.ndim])

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jlkern import compiled, policy
+from jlkern.devices import described
 from jlkern.errors import JlkernError
 from jlkern.parameters import convert
 from jlkern.runtime import Plan, Runtime, adapted, part, raise_failure
@@ -41,7 +42,7 @@ class Dispatcher:
         """Make a call that the table does not know, and enter it."""
         frozen = policy.frozen_state()
         generation = self.runtime.generation
-        plan, lasting = self.runtime.call(args, ndrange, config)
+        plan, lasting = self.runtime.call(described(self.runtime.declaration.names, args), ndrange, config)
         if ndrange is None and config is None:
             if lasting:
                 self.enter(kernel, args, plan)
@@ -82,7 +83,7 @@ class Dispatcher:
         """Raise the error that a launch reported by its status."""
         plan = self.plans.get(fire)
         if plan is None:  # its entry has just been pushed out
-            plan, _ = self.runtime.plan(args, None, None)
+            plan, _ = self.runtime.plan(described(self.runtime.declaration.names, args), None, None)
         raise_failure(plan, fire, status)
 
     def forget(self) -> None:

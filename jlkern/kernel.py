@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeAlias, 
 
 from jlkern import compiled
 from jlkern.choice import plain_array, run_tuning
+from jlkern.devices import described
 from jlkern.dispatch import Dispatcher
 from jlkern.errors import OptionError, SignatureError, close_to
 from jlkern.ndrange import Sizes
@@ -189,7 +190,7 @@ class Kernel(Generic[P]):
             bound = parameters.bind(args, kwargs)
         except TypeError as problem:
             raise TypeError(f"{self.__name__}({', '.join(parameters.names)}): {problem}") from None
-        return parameters.convert(bound)
+        return described(parameters.names, parameters.convert(bound))
 
     def __repr__(self) -> str:
         return f"<jlkern kernel {self.__qualname__}{self._runtime.declaration.parameters}>"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from jlkern.devices import is_array
 from jlkern.errors import NDRangeError, close_to
 from jlkern.space import Params, call_named
 
@@ -131,8 +132,8 @@ def shape_of(name: str, names: tuple[str, ...], dims: int | None = None) -> NDRa
     """Return the rule that takes an array parameter's shape; with `dims` only of an array of so many dimensions."""
 
     def evaluate(known: Mapping[str, Any]) -> Sizes:
-        value: object = known[name]
-        if not isinstance(value, np.ndarray):
+        value = known[name]
+        if not is_array(value):
             if dims is None and isinstance(value, (int, np.integer)) and not isinstance(value, bool):
                 raise NDRangeError(
                     f"the ndrange is the shape of {name!r}, which is a number in this call; for so many work-items "
@@ -147,7 +148,7 @@ def shape_of(name: str, names: tuple[str, ...], dims: int | None = None) -> NDRa
                 f"the kernel takes its ndrange from {name!r} by {dims} indices, and this call passes an array of "
                 f"{value.ndim} dimensions; pass one of {dims}, or ndrange="
             )
-        return value.shape or (1,)
+        return tuple(value.shape) or (1,)
 
     return NDRange(f"{name}.shape", frozenset(), frozenset(), False, ((name, names.index(name)),), evaluate)
 
@@ -155,7 +156,7 @@ def shape_of(name: str, names: tuple[str, ...], dims: int | None = None) -> NDRa
 def _named(name: str) -> _Part:
     def value(known: Mapping[str, Any]) -> Any:
         found = known[name]
-        if isinstance(found, np.ndarray) and found.ndim:
+        if is_array(found) and found.ndim:
             raise NDRangeError(
                 f"ndrange= names {name!r} within a tuple, so it must be a number, and this call passes an array; "
                 f"write ndrange={name!r} for its shape"

@@ -16,6 +16,7 @@ import numpy as np
 
 from jlkern import compiled, policy
 from jlkern.choice import Case, Choice, choose, plain_array
+from jlkern.devices import DeviceArray, is_array
 from jlkern.engines.select import common_home, select
 from jlkern.errors import ArgumentError, UnsupportedError
 from jlkern.ndrange import Sizes, check_sizes
@@ -116,10 +117,10 @@ class Runtime:
         if rule.dynamic and ndrange is None:
             return None
         try:
-            if any(isinstance(args[i], np.ndarray) for i in self.counted):
+            if any(is_array(args[i]) for i in self.counted):
                 return None  # a 0-d array gives a size: only its type could be in the key
             parts = tuple(map(part, args))
-            values = tuple((type(args[i]), args[i]) for i in self.valued if not isinstance(args[i], np.ndarray))
+            values = tuple((type(args[i]), args[i]) for i in self.valued if not is_array(args[i]))
             fixed = None if config is None else tuple((k, repr(v)) for k, v in dict(as_params(config)).items())
             sizes = None if ndrange is None else check_sizes(ndrange, "ndrange=")
             key = (policy.frozen_state(), parts, values, fixed, sizes)
@@ -173,15 +174,12 @@ class Runtime:
         """Check every argument of a call. Raises `ArgumentError`, or what the choice of an engine raises."""
         decl = self.declaration
         home = common_home(decl.names, args)
-        if home == "cpu":
-            signature = tuple(classify(name, value) for name, value in zip(decl.names, args, strict=True))
-            for name, value in zip(decl.names, args, strict=True):
-                if name in decl.doubtful:
-                    self._check_doubtful(name, value)
-                elif name in decl.written:
-                    check_written(name, value)
-        else:
-            signature = ()
+        signature = tuple(classify(name, value) for name, value in zip(decl.names, args, strict=True))
+        for name, value in zip(decl.names, args, strict=True):
+            if name in decl.doubtful:
+                self._check_doubtful(name, value)
+            elif name in decl.written:
+                check_written(name, value)
         from jlkern.knobs import knobs
 
         option = decl.options.engine if decl.options.engine != "auto" else knobs.engine
@@ -195,7 +193,7 @@ class Runtime:
 
     def _check_doubtful(self, name: str, value: Any) -> None:
         """Check an argument that the kernel may write, where the source proves neither that nor the contrary."""
-        if not isinstance(value, np.ndarray):
+        if not is_array(value):
             return
         try:
             check_written(name, value)
@@ -234,6 +232,8 @@ def part(value: Any) -> Hashable:
     kind: type = value.__class__
     if isinstance(value, np.ndarray):
         return kind, value.dtype, value.shape, value.strides
+    if kind is DeviceArray:
+        return value.home, value.dtype, value.shape, value.strides, value.writeable
     if kind is tuple:
         return tuple, tuple(map(part, value))
     if kind in (bool, int, float, complex) or isinstance(value, np.generic):

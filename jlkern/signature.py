@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from jlkern.devices import DeviceArray, is_array
 from jlkern.errors import ArgumentError
 
 Layout: TypeAlias = Literal["F", "C", "S"]
@@ -235,6 +236,8 @@ def classify(name: str, value: object) -> ArgType:
     """
     if isinstance(value, np.ndarray):
         return _classify_array(name, value)
+    if isinstance(value, DeviceArray):
+        return _classify_device_array(name, value)
     if isinstance(value, np.generic):
         if isinstance(value, (np.void, np.character, np.datetime64, np.timedelta64)):
             raise ArgumentError(
@@ -273,20 +276,21 @@ def check_written(name: str, value: object) -> None:
     ArgumentError
         The array is read-only, or several of its elements share one place in memory.
     """
-    if not isinstance(value, np.ndarray):
+    if not is_array(value):
         raise ArgumentError(f"argument {name!r}: the kernel writes it, so it must be an array, not {_kind_of(value)}")
-    if not value.flags.writeable:
+    array: Any = value
+    if not (array.writeable if isinstance(value, DeviceArray) else array.flags.writeable):
         raise ArgumentError(
             f"argument {name!r}: the kernel writes it, and the array is read-only; pass a writable array or a copy"
         )
     if (
-        value.size
-        and 0 in value.strides
-        and any(step == 0 and size > 1 for step, size in zip(value.strides, value.shape, strict=True))
+        array.size
+        and 0 in array.strides
+        and any(step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True))
     ):
         raise ArgumentError(
             f"argument {name!r}: the kernel writes it, and this is a broadcast view whose elements share memory "
-            f"(shape {value.shape}, strides {value.strides}); pass a copy"
+            f"(shape {array.shape}, strides {array.strides}); pass a copy"
         )
 
 
@@ -333,13 +337,29 @@ def _classify_array(name: str, value: np.ndarray[Any, Any]) -> ArrayArg:
         raise ArgumentError(f"argument {name!r}: the array is not aligned in memory; pass x.copy()")
     layout: Layout = "F" if flags.f_contiguous else "C" if flags.c_contiguous else "S"
     if layout == "S":
-        size = dtype.itemsize
-        if any(step % size and n > 1 for step, n in zip(value.strides, value.shape, strict=True)):
-            raise ArgumentError(
-                f"argument {name!r}: its strides {value.strides} are no multiples of its item size {size} "
-                "(as a field of a structured array has them); pass x.copy()"
-            )
+        _check_steps(name, value.shape, value.strides, dtype.itemsize)
     return ArrayArg(text, value.ndim, layout)
+
+
+def _classify_device_array(name: str, value: DeviceArray) -> ArrayArg:
+    dtype = value.dtype
+    text = _dtype_name(name, dtype)
+    if not dtype.isnative:
+        raise ArgumentError(f"argument {name!r}: not in this machine's byte order; pass x.astype({text!r})")
+    if value.size and value.pointer % min(dtype.itemsize, 8):
+        raise ArgumentError(f"argument {name!r}: the array is not aligned in memory; pass x.copy()")
+    layout: Layout = "F" if value.contiguous("F") else "C" if value.contiguous("C") else "S"
+    if layout == "S":
+        _check_steps(name, value.shape, value.strides, dtype.itemsize)
+    return ArrayArg(text, value.ndim, layout)
+
+
+def _check_steps(name: str, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> None:
+    if any(step % itemsize and n > 1 for step, n in zip(strides, shape, strict=True)):
+        raise ArgumentError(
+            f"argument {name!r}: its strides {strides} are no multiples of its item size {itemsize} "
+            "(as a field of a structured array has them); pass x.copy()"
+        )
 
 
 def _classify_item(name: str, item: object) -> ArgType:

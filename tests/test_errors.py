@@ -191,12 +191,17 @@ class OnCuda:
     """An array of another library, on a GPU."""
 
     shape, dtype, strides = (3,), np.dtype("f4"), (4,)
-    __cuda_array_interface__: dict[str, Any] = {"version": 3}
+    __cuda_array_interface__: dict[str, Any] = {
+        **{"version": 3, "shape": (3,), "typestr": "<f4", "strides": None, "data": (4096, False), "stream": 1},
+    }
 
 
 class OnRocm:
     def __dlpack_device__(self) -> tuple[int, int]:
         return (10, 0)
+
+    def __dlpack__(self, stream: Any = None) -> Any:
+        return np.zeros(3, np.float32).__dlpack__()
 
 
 class OnCpu:
@@ -282,7 +287,7 @@ def test_homes_of_other_objects() -> None:
     assert select.home_of(Strange()) is None
     assert select.home_of(np.zeros(3)) == "cpu"
     assert select.home_of(1.5) is select.home_of(None) is select.home_of([1]) is None
-    assert select.home_of(OnRocm()) == "amdgpu"
+    assert select.home_of(OnRocm()) == "amdgpu:0"
 
 
 @pytest.mark.parametrize("name", [n for n in jlkern.__all__ if n.endswith("Error")])

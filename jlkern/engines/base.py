@@ -107,6 +107,10 @@ class Engine(ABC):
     def compile(self, request: CompileRequest) -> Launcher:
         """Compile a request. Raises `CompileError` (or a `SourceError` kind) and nothing else."""
 
+    def on_host(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return a call's arguments with NumPy copies of the arrays that live on the device: what tuning works on."""
+        return args
+
     def schedules(self, request: CompileRequest) -> tuple[Schedule, ...]:
         """Return the schedules worth trying for a request, the rule's default first; here it is the only one."""
         return ((),)

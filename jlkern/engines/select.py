@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from jlkern.devices import KINDS, home_of
 from jlkern.errors import EngineError, HomeError, OptionError, UnsupportedError
-from jlkern.signature import PYTHON_SCALARS, JuliaFunction, Val
 
 if TYPE_CHECKING:
-    from jlkern.engines.base import Engine
+    from jlkern.engines.base import Device, Engine
     from jlkern.source import KernelSource
 
 ENGINES = ("auto", "numba", "julia")
-KINDS = ("cpu", "cuda", "amdgpu", "oneapi", "metal", "jl")
-"""Kinds of devices; "jl" is JLArrays.jl's reference backend, a GPU in name only."""
-
 _DEVICE = re.compile(f"cpu|({'|'.join(KINDS[1:])})(:[0-9]{{1,3}})?")
-
-_DLPACK = {
-    1: "cpu",
-    2: "cuda",
-    3: "cuda-host",
-    4: "opencl",
-    7: "vulkan",
-    8: "metal",
-    10: "amdgpu",
-    13: "cuda",
-    14: "oneapi",
-}
-
 
 def check_engine(name: object) -> None:
     """Check an engine's name. Raises `OptionError` for one that is none."""
@@ -142,31 +125,13 @@ def _instead(problem: UnsupportedError, checked: set[str]) -> Engine:
     return engine
 
 
-def home_of(value: object) -> str | None:
-    """Return where an argument's memory is ("cpu", "cuda", ...), or None for an argument without one."""
-    if isinstance(value, np.ndarray):
-        return "cpu"
-    if isinstance(value, (np.generic, np.dtype, type, *PYTHON_SCALARS, tuple, str, JuliaFunction, Val)):
-        return None
-    if hasattr(value, "__cuda_array_interface__"):
-        return "cuda"
-    ask = getattr(value, "__dlpack_device__", None)
-    if ask is None:
-        return None
-    try:
-        kind = int(ask()[0])
-    except Exception:  # a foreign object may answer with anything; then it has no home that we know
-        return None
-    return _DLPACK.get(kind, f"DLPack device type {kind}")
-
-
 def common_home(names: Iterable[str], args: Iterable[Any]) -> str:
     """Return the home that all arrays of a call share, "cpu" when there is none.
 
     Raises
     ------
     HomeError
-        The arrays live on different devices.
+        The arrays live on different devices, or where no engine runs.
     """
     homes: dict[str, str] = {}
     for name, value in zip(names, args, strict=True):
@@ -176,22 +141,35 @@ def common_home(names: Iterable[str], args: Iterable[Any]) -> str:
     if len(homes) > 1:
         where = ", ".join(f"{name!r} on {home}" for home, name in homes.items())
         raise HomeError(f"the arrays of one call live on different devices: {where}; move them to one device first")
+    for home, name in homes.items():
+        if home.partition(":")[0] not in KINDS:
+            raise HomeError(f"{name!r} lives on {home}, where no engine runs; pass a copy of it on the host or a GPU")
     return next(iter(homes), "cpu")
 
 
+def engine_of(device: Device, name: str) -> Engine:
+    """Return the engine of a name on a device."""
+    return engine_named(name) if device.kind == "cpu" else engine_named(name, f"{device.kind}:{device.index}")
+
+
 def synchronize(device: str | None = None) -> None:
-    """Wait until everything launched on a device is done; on the CPU every call has waited already.
+    """Wait until everything that was launched on a device is done; on the CPU every call has waited already.
 
     Parameters
     ----------
     device
-        "cpu", or None for every device.
+        A device's name, as "cuda" or "cuda:1"; None is every device.
 
     Raises
     ------
-    EngineError
-        There is no such device.
+    KernelError
+        A kernel failed there after its call had returned.
 
     >>> synchronize()
     """
     check_device(device)
+    bridge = sys.modules.get("jlkern.engines.julia.bridge")
+    if device != "cpu" and bridge is not None and bridge.started():
+        from jlkern.engines.julia.engine import wait_for
+
+        wait_for(device)

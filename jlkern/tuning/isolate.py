@@ -49,7 +49,7 @@ class Isolation:
 
     def __init__(self, task: TuneTask) -> None:
         engine = task.engine
-        if select.engine_named(engine.name) is not engine:
+        if select.engine_of(engine.devices()[0], engine.name) is not engine:
             raise OptionError(f"isolation='process': the engine {engine.name!r} has no worker process")
         self.task = task
         self.engine = IsolatedEngine(self)
@@ -81,6 +81,7 @@ class Isolation:
         self.worker.open(
             {
                 "engine": task.engine.name,
+                "device": [task.engine.devices()[0].kind, task.engine.devices()[0].index],
                 "environment": task.engine.environment().exact,
                 "segments": [s.name for s in self._segments],
                 "source": wire.encode_source(request.source, task.space.names),
