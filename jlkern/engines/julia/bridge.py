@@ -35,8 +35,12 @@ _FUNCTIONS: Final[tuple[tuple[str, Any, tuple[Any, ...]], ...]] = (
     ("problem", _TEXT, ()),
     ("free", None, (_WORD,)),
     ("echo", _TEXT, (_WORD,)),
+    ("about", _TEXT, (_WORD,)),
+    ("block", _WORD, (_WORD, _WORD, _WORD)),
+    ("move", _WORD, (_WORD, _WORD, _WORD, _WORD, _WORD)),
+    ("wait", _WORD, (_WORD,)),
 )
-_LONG: Final = frozenset({"packed", "load", "make", "call", "repeat"})
+_LONG: Final = frozenset({"packed", "load", "make", "call", "repeat", "block", "move", "wait"})
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,9 @@ class Problem:
 class Runtime:
     """A started Julia: the functions of `runtime.jl`, to be called by the owner thread only.
 
-    Those that return a slot (`load`, `make`, `call`, `bind`) return 0 for an exception, `packed` 1, `repeat` -1;
-    `last_problem` has it then. `fast` is None where Python's objects are not as the Julia side reads them.
+    Those that return a slot (`load`, `make`, `call`, `bind`, `block`) return 0 for an exception, `packed`, `move` and
+    `wait` 1, `repeat` -1, `about` None; `last_problem` has it then. `fast` is None where Python's objects are not as
+    the Julia side reads them.
     """
 
     packed: Callable[[int, int], int]
@@ -64,6 +69,10 @@ class Runtime:
     repeat: Callable[[int, int], float]
     problem: Callable[[], bytes]
     free: Callable[[int], None]
+    about: Callable[[int], bytes | None]
+    block: Callable[[int, int, int], int]
+    move: Callable[[int, int, int, int, int], int]
+    wait: Callable[[int], int]
     fast: int | None
     versions: Mapping[str, str]
     threads: int

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from jlkern.engines.base import CompileRequest, Device, Engine, Environment, Launcher
 from jlkern.engines.cpus import cpu_name
-from jlkern.errors import EngineError
+from jlkern.engines.julia import backends
+from jlkern.engines.julia.backends import Place
+from jlkern.engines.julia.owner import run
 from jlkern.source import KernelSource
 from jlkern.space import Schedule
 
@@ -16,20 +20,29 @@ DEFAULT_WORKGROUPS = {1: (256,), 2: (32, 8), 3: (32, 4, 2)}
 
 
 class JuliaEngine(Engine):
-    """See `jlkern.engines.base`.
+    """See `jlkern.engines.base`; on the CPU, or on a device.
 
-    Schedules: "threads" ("one" or "all").
+    Schedules: "threads" ("one" or "all"), on the CPU.
     """
 
     name = "julia"
 
+    def __init__(self, place: Place | None = None) -> None:
+        self.place = place
+
     def devices(self) -> tuple[Device, ...]:
-        return (Device("cpu", 0, cpu_name()),)
+        if self.place is None:
+            return (Device("cpu", 0, cpu_name()),)
+        own = self.place.device
+        others = (n for n in range(self.place.count) if n != own.index)
+        return (own, *(backends.place(own.kind, n).device for n in others))
 
     def environment(self) -> Environment:
         from jlkern.engines.julia.bridge import runtime
 
         found = runtime()
+        if self.place is not None:
+            return self._environment_of(self.place, found.versions)
         exact = (
             ("device", cpu_name()),
             ("jlkern", _own_version()),
@@ -43,6 +56,23 @@ class JuliaEngine(Engine):
         )
         return Environment(exact, same_class)
 
+    def _environment_of(self, place: Place, versions: Mapping[str, str]) -> Environment:
+        capability = ("capability", place.capability)
+        exact = (
+            ("device", place.device.name),
+            capability,
+            ("jlkern", _own_version()),
+            *sorted((*versions.items(), *place.versions)),
+        )
+        return Environment(exact, (capability, ("kind", place.device.kind)))
+
+    def on_host(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        if self.place is None:
+            return args
+        from jlkern.engines.julia.copies import on_host
+
+        return run(on_host, self.place, args)
+
     def check(self, source: KernelSource) -> None:
         """Everything that Julia can read is supported."""
 
@@ -55,18 +85,22 @@ class JuliaEngine(Engine):
         from jlkern.engines.julia.launcher import JuliaLauncher
 
         asked = request.workgroup or self.default_workgroup((1,) * request.ndims)
-        return JuliaLauncher(request, runtime(), (*asked, *(1,) * (request.ndims - len(asked))))
+        workgroup = (*asked, *(1,) * (request.ndims - len(asked)))
+        if self.place is None:
+            return JuliaLauncher(request, runtime(), workgroup)
+        from jlkern.engines.julia.devicelauncher import DeviceLauncher
+
+        return DeviceLauncher(request, runtime(), workgroup, self.place)
 
     def schedules(self, request: CompileRequest) -> tuple[Schedule, ...]:
         """Return the rule's choice, and one thread or all where there are several."""
         from jlkern.engines.julia.bridge import runtime
 
-        if runtime().threads == 1:
+        if self.place is not None or runtime().threads == 1:
             return ((),)
         return ((), (("threads", "one"),), (("threads", "all"),))
 
 
-@cache
 def engine(device: str = "cpu") -> JuliaEngine:
     """Return the engine on a device, with Julia started.
 
@@ -75,12 +109,22 @@ def engine(device: str = "cpu") -> JuliaEngine:
     EngineError
         Julia is not set up, or does not start, or has no such device.
     """
+    kind, _, index = device.partition(":")
+    return _engine(kind, int(index or 0))
+
+
+@cache
+def _engine(kind: str, index: int) -> JuliaEngine:
     from jlkern.engines.julia.bridge import runtime
 
     runtime()
-    if device != "cpu":
-        raise EngineError(f"device={device!r}: the julia engine has no such device here")
-    return JuliaEngine()
+    return JuliaEngine() if kind == "cpu" else JuliaEngine(backends.place(kind, index))
+
+
+def wait_for(device: str | None) -> None:
+    """Wait until all that was launched on a device, or on every one, is done; see `jlkern.synchronize`."""
+    for place in backends.places(device):
+        run(backends.wait, place)
 
 
 def _own_version() -> str:

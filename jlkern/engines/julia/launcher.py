@@ -47,7 +47,7 @@ class JuliaLauncher(Launcher):
         self._threads = {"one": 1, "all": runtime.threads}.get(str(forced))
         self.text = f"{text.constants(request.params)}\n{request.source.text}"
         self._slot = run(self._prepare)
-        _free_with(self, runtime, self._slot)
+        free_with(self, runtime, self._slot)
 
     def _prepare(self) -> int:
         request, runtime = self.request, self._runtime
@@ -64,18 +64,23 @@ class JuliaLauncher(Launcher):
             int(request.check_bounds),
         )
         if not home:
-            raise _not_compiled(request, runtime.last_problem())
+            raise not_compiled(request, runtime.last_problem())
         try:
+            target, specs = self._target()
             made = (
-                f"prepared(home, Symbol({text.quoted(request.source.name)}), CPU(), {text.literal(self.workgroup)}, "
-                f"{text.specs(request.signature, self._written)}, {_vals(request)})"
+                f"prepared(home, Symbol({text.quoted(request.source.name)}), {target}, "
+                f"{text.literal(self.workgroup)}, {specs}, {_vals(request)})"
             )
             slot = runtime.make(made.encode(), home, path)
         finally:
             runtime.free(home)
         if not slot:
-            raise _not_compiled(request, runtime.last_problem())
+            raise not_compiled(request, runtime.last_problem())
         return slot
+
+    def _target(self) -> tuple[str, str]:
+        """Return what the kernel runs on, and the specs of its arguments, in Julia."""
+        return "CPU()", text.specs(self.request.signature, self._written)
 
     def _call(self, ndrange: tuple[int, ...]) -> int:
         """Return the slot of a call over an ndrange, compiled."""
@@ -88,7 +93,7 @@ class JuliaLauncher(Launcher):
         sizes = np.array(ndrange, np.int64)
         slot = self._runtime.call(self._slot, sizes.ctypes.data, len(ndrange), threads)
         if not slot:
-            raise _not_compiled(self.request, self._runtime.last_problem())
+            raise not_compiled(self.request, self._runtime.last_problem())
         return slot
 
     def fire(self, ndrange: tuple[int, ...]) -> Callable[..., int]:
@@ -118,7 +123,7 @@ class JuliaLauncher(Launcher):
                 return status and status_of(status)
 
         fire.launcher = self  # type: ignore[attr-defined]  # keeps the kernel alive
-        _free_with(fire, runtime, slot)
+        free_with(fire, runtime, slot)
         return fire
 
     def bind(self, ndrange: tuple[int, ...], args: tuple[Any, ...]) -> Callable[[], int]:
@@ -141,7 +146,7 @@ class JuliaLauncher(Launcher):
             return status and status_of(status)
 
         fire.kept = self, args  # type: ignore[attr-defined]
-        _free_with(fire, runtime, slot)
+        free_with(fire, runtime, slot)
         return fire
 
     def _bound(self, ndrange: tuple[int, ...], args: tuple[Any, ...]) -> int:
@@ -151,7 +156,7 @@ class JuliaLauncher(Launcher):
         finally:
             self._runtime.free(call)
         if not slot:
-            raise _not_compiled(self.request, self._runtime.last_problem())
+            raise not_compiled(self.request, self._runtime.last_problem())
         return slot
 
     def sampler(self, ndrange: tuple[int, ...], args: tuple[Any, ...]) -> Callable[[int], float]:
@@ -168,7 +173,7 @@ class JuliaLauncher(Launcher):
             return run(on_owner, times)
 
         sample.kept = self, args  # type: ignore[attr-defined]
-        _free_with(sample, runtime, slot)
+        free_with(sample, runtime, slot)
         return sample
 
     def fail(self, fire: Callable[..., int], status: int) -> None:
@@ -203,14 +208,15 @@ class JuliaLauncher(Launcher):
                 raise TypeError("a written array is read-only")
         words: list[int] = []
         for arg, value in zip(signature, args, strict=True):
-            _write(words, arg, value)
+            write(words, arg, value)
         return np.array(words or [0], np.int64)
 
 
 _UNCHECKED = re.compile(r"@kernel\b[^\n]*?\binbounds\s*=\s*true")
 
 
-def _write(words: list[int], arg: ArgType, value: Any) -> None:
+def write(words: list[int], arg: ArgType, value: Any) -> None:
+    """Write an argument into a row as the specs of `runtime.jl` take it."""
     if isinstance(arg, ArrayArg):
         words += [value.ctypes.data, *value.shape, *value.strides]
     elif isinstance(arg, ScalarArg):
@@ -218,7 +224,7 @@ def _write(words: list[int], arg: ArgType, value: Any) -> None:
         words += np.frombuffer(data, np.int64).tolist()
     elif isinstance(arg, TupleArg):
         for item, part in zip(arg.items, value, strict=True):
-            _write(words, item, part)
+            write(words, item, part)
 
 
 def _vals(request: CompileRequest) -> str:
@@ -234,7 +240,7 @@ def _vals(request: CompileRequest) -> str:
     return text.literal_vals([request.params[name] for name in names if name is not None])
 
 
-def _free_with(item: object, runtime: Runtime, slot: int) -> None:
+def free_with(item: object, runtime: Runtime, slot: int) -> None:
     """Free a slot when an object is gone; not at exit, where Julia may be gone before."""
     weakref.finalize(item, soon, runtime.free, slot).atexit = False
 
@@ -255,7 +261,8 @@ def _where(request: CompileRequest, line: int) -> str:
     return origin.where(inside)
 
 
-def _not_compiled(request: CompileRequest, problem: Problem) -> errors.JlkernError:
+def not_compiled(request: CompileRequest, problem: Problem) -> errors.JlkernError:
+    """Return the error for what Julia said of a source that it could not compile."""
     message = problem.message
     if problem.kind not in message:
         message = f"{problem.kind}: {message}"

@@ -438,6 +438,210 @@ end
 # Where lines of a source are looked for; one kernel runs at a time.
 const PATHS = Dict{Int,String}()
 
+# --- devices ----------------------------------------------------------------------------------------------------------
+#
+# What is the same for every device but the CPU. What differs comes from backends.py: a named tuple of a few functions
+# that KernelAbstractions has no name for.
+
+"A device: its backend, its number there (from 1), and the functions of backends.py."
+struct Place{B,H<:NamedTuple}
+    backend::B
+    number::Int
+    hooks::H
+    version::String
+end
+
+"Load a backend's package and return one of its devices; `entry` is the Julia text of backends.py."
+function opened(name, uuid, number, entry)
+    package = Base.require(Base.PkgId(Base.UUID(uuid), name))
+    home = Module(:Backend)
+    Core.eval(home, :(const $(Symbol(name)) = $package))
+    return Base.invokelatest(checked, Core.eval(home, Meta.parse(entry)), number, version_of(package))
+end
+
+function checked(entry, number, version)
+    backend = entry.backend
+    KA.functional(backend) === false && error("its driver or a device is missing")
+    count = KA.ndevices(backend)
+    number <= count || error("there are $count of them, counted from 0")
+    wait() = KA.synchronize(backend)
+    hooks = merge((wait = wait, drivers = () -> ()), entry)
+    clocked(f) = (start = time_ns(); f(); hooks.wait(); (time_ns() - start) / 1e9)
+    return Place(backend, number, merge((timed = clocked,), hooks), version)
+end
+
+"Run a function with a device as the current one."
+function inside(f, place::Place)
+    before = KA.device(place.backend)
+    before == place.number && return f()
+    KA.device!(place.backend, place.number)
+    try
+        return f()
+    finally
+        KA.device!(place.backend, before)
+    end
+end
+
+"What Python wants to know of a device: name, capability, how many there are, Float64, versions."
+function about(p::Place)
+    return inside(p) do
+        hooks = p.hooks
+        facts = Any[hooks.name(), hooks.capability(), KA.ndevices(p.backend), Int(KA.supports_float64(p.backend))]
+        append!(facts, ("package=$(p.version)", ("$name=$version" for (name, version) in hooks.drivers())...))
+        return join(facts, '\x1f')
+    end
+end
+
+"Bytes on a device."
+struct Block{P<:Place,A}
+    place::P
+    bytes::A
+end
+
+Block(place::Place, count::Int) = inside(() -> Block(place, KA.allocate(place.backend, UInt8, (count,))), place)
+Block(place::Place, address::Int, count::Int) = inside(() -> Block(place, place.hooks.wrap(UInt8, address, (count,))), place)
+
+"The stream of a library on which a call's arrays are used, by its handle; -1 is Julia's own."
+struct Stream
+    handle::Int
+end
+
+"The first spec of a device's call: it reads the stream, and where the arrays are."
+struct On{P<:Place} <: Spec
+    place::P
+end
+
+"An array on a device; `L` is its layout, :F, :C or :S."
+struct DeviceSpec{T,N,L,P<:Place} <: Spec
+    place::P
+end
+DeviceSpec{T,N,L}(place::P) where {T,N,L,P} = DeviceSpec{T,N,L,P}(place)
+
+"""
+A flat array of a device, seen with a stride per dimension, in elements; `U` as for `Strided`. Kernels get it with the
+device's own flat array inside.
+"""
+struct Laid{T,N,U,A<:AbstractVector{T}} <: DenseArray{T,N}
+    flat::A
+    first::Int
+    size::NTuple{N,Int}
+    strides::NTuple{N,Int}
+end
+
+Base.size(a::Laid) = a.size
+Base.IndexStyle(::Type{<:Laid}) = IndexCartesian()
+Base.strides(a::Laid) = a.strides
+
+@inline flat(a::Laid{T,N,U}, I::NTuple{N,Int}) where {T,N,U} = a.first + offset(Val(U), Val(1), 1, a.strides, I)
+
+@inline function Base.getindex(a::Laid{T,N}, I::Vararg{Int,N}) where {T,N}
+    @boundscheck checkbounds(a, I...)
+    return @inbounds a.flat[flat(a, I)]
+end
+
+@inline function Base.setindex!(a::Laid{T,N}, value, I::Vararg{Int,N}) where {T,N}
+    @boundscheck checkbounds(a, I...)
+    @inbounds a.flat[flat(a, I)] = value
+    return a
+end
+
+function KA.Adapt.adapt_structure(to, a::Laid{T,N,U}) where {T,N,U}
+    inner = KA.Adapt.adapt(to, a.flat)
+    return Laid{T,N,U,typeof(inner)}(inner, a.first, a.size, a.strides)
+end
+
+# atomic operations are those of the flat array
+const Atomix = parentmodule(getfield(KA, Symbol("@atomic")))
+const LaidRef = Atomix.IndexableRef{<:Laid}
+
+@inline cartesian(a::Laid{T,N}, I::NTuple{N,Int}) where {T,N} = I
+@inline cartesian(a::Laid, I::Tuple{Int}) = Tuple(@inbounds CartesianIndices(a.size)[I[1]])
+@inline cartesian(a::Laid{T,1}, I::Tuple{Int}) where {T} = I
+@inline inner(r::LaidRef) = Atomix.IndexableRef(r.data.flat, (flat(r.data, cartesian(r.data, r.indices)),))
+
+@inline Atomix.get(r::LaidRef, order) = Atomix.get(inner(r), order)
+@inline Atomix.set!(r::LaidRef, value, order) = Atomix.set!(inner(r), value, order)
+@inline Atomix.modify!(r::LaidRef, op::O, value, order) where {O} = Atomix.modify!(inner(r), op, value, order)
+@inline Atomix.replace!(r::LaidRef, old, new, order, otherwise) = Atomix.replace!(inner(r), old, new, order, otherwise)
+
+# A device array's row: its block's slot or 0, the address or the place in the block, how many elements there are from
+# there to its last one, which of them is its first, sizes, byte strides.
+function take(s::DeviceSpec{T,N,L}, row::Ptr{Int}) where {T,N,L}
+    slot, start, count, first = ntuple(k -> unsafe_load(row, k), Val(4))
+    size = ntuple(d -> unsafe_load(row, 4 + d), Val(N))
+    strides = ntuple(d -> div(unsafe_load(row, 4 + N + d), sizeof(T)), Val(N))
+    memory(dims) = count == 0 ? KA.allocate(s.place.backend, T, dims) :
+                   slot == 0 ? s.place.hooks.wrap(T, start, dims) : part(SLOTS[slot]::Block, T, start, dims)
+    row += 8 * (4 + 2N)
+    L === :F && return memory(size), row
+    flat = memory((count,))
+    return Laid{T,N,unit(N, L),typeof(flat)}(flat, 1 + first, size, strides), row
+end
+
+part(b::Block, ::Type{T}, start, dims) where {T} =
+    reshape(reinterpret(T, view(b.bytes, (start+1):(start+prod(dims)*sizeof(T)))), dims)
+
+function take(specs::Tuple{On,Vararg{Spec}}, row::Ptr{Int})
+    return inside(specs[1].place) do
+        args, rest = take(Base.tail(specs), row + 8)
+        return (Stream(unsafe_load(row)), args...), rest
+    end
+end
+
+"A launch on a device. It returns when the kernel is in its stream."
+struct DeviceLaunch{K,N,P<:Place}
+    kernel::K
+    ndrange::N
+    place::P
+end
+
+@noinline function run(l::DeviceLaunch, args)
+    inside(l.place) do
+        start() = l.kernel(Base.tail(args)...; ndrange = l.ndrange)
+        handle = args[1].handle
+        handle < 0 ? start() : l.place.hooks.ordered(start, handle)
+    end
+    return nothing
+end
+
+function repeated(b::Bound{<:DeviceLaunch}, times::Int)
+    place = b.launch.place
+    return inside(place) do
+        place.hooks.wait()
+        return Float64(place.hooks.timed(() -> foreach(_ -> run(b.launch, b.args), 1:times)))
+    end
+end
+
+"A kernel for one work-group size and one device."
+struct PreparedOn{K,S<:Tuple,P<:Place}
+    kernel::K
+    specs::S
+    place::P
+end
+
+function prepared(home, name, place::Place, workgroup, specs, vals)
+    kernel = Base.invokelatest(getfield(home, name), place.backend, workgroup)
+    return PreparedOn(kernel, (On(place), specs..., map(Fixed, vals)...), place)
+end
+
+call(p::PreparedOn, ndrange, threads) = Call(DeviceLaunch(p.kernel, ndrange, p.place), p.specs, Clock(0, false))
+
+function upload(b::Block, offset, address, count)
+    inside(b.place) do
+        copyto!(b.bytes, offset + 1, unsafe_wrap(Array, Ptr{UInt8}(address), count), 1, count)
+        b.place.hooks.wait()
+    end
+end
+
+function download(b::Block, offset, address, count)
+    inside(b.place) do
+        copyto!(unsafe_wrap(Array, Ptr{UInt8}(address), count), 1, b.bytes, offset + 1, count)
+        b.place.hooks.wait()
+    end
+end
+
+clone(to::Block, from::Block) = inside(() -> copyto!(to.bytes, 1, from.bytes, 1, length(from.bytes)), to.place)
+
 # --- what Python calls ------------------------------------------------------------------------------------------------
 
 const NONE = Ref(C_NULL)
@@ -577,10 +781,60 @@ function c_echo(slot::Int)::Ptr{UInt8}
     return pointer(PROBLEM[])
 end
 
-function versions()
-    path = pathof(KernelAbstractions)
-    found = path === nothing ? nothing : match(r"(?m)^version *= *\"([^\"]*)\"", read(joinpath(dirname(dirname(path)), "Project.toml"), String))
-    return string(VERSION), found === nothing ? "unknown" : String(found[1])
+"Of a device: what `about` says, or nothing for an exception."
+function c_about(place::Int)::Ptr{UInt8}
+    try
+        PROBLEM[] = about(SLOTS[place])
+    catch e
+        note(e, catch_backtrace(), "")
+        return C_NULL
+    end
+    return pointer(PROBLEM[])
+end
+
+"Allocate bytes on a device, or wrap those at an address there; the slot of the block, or 0."
+function c_block(place::Int, address::Int, count::Int)::Int
+    try
+        return keep(address == 0 ? Block(SLOTS[place], count) : Block(SLOTS[place], address, count))
+    catch e
+        note(e, catch_backtrace(), "")
+        return 0
+    end
+end
+
+"Copy bytes between the host and a block (0 from the host, 1 to it), or all of another block (2); 0, or 1."
+function c_move(way::Int, block::Int, offset::Int, other::Int, count::Int)::Int
+    try
+        b = SLOTS[block]
+        way == 0 ? upload(b, offset, other, count) :
+        way == 1 ? download(b, offset, other, count) : clone(b, SLOTS[other])
+        return 0
+    catch e
+        note(e, catch_backtrace(), "")
+        return 1
+    end
+end
+
+"Wait until all that was launched on a device is done; 0, or 1 for an exception, of a kernel perhaps."
+function c_wait(place::Int)::Int
+    try
+        p = SLOTS[place]
+        inside(p.hooks.wait, p)
+        return 0
+    catch e
+        note(e, catch_backtrace(), "")
+        return 1
+    end
+end
+
+versions() = string(VERSION), version_of(KernelAbstractions)
+
+function version_of(package)
+    path = pathof(package)
+    path === nothing && return "unknown"
+    project = read(joinpath(dirname(dirname(path)), "Project.toml"), String)
+    found = match(r"(?m)^version *= *\"([^\"]*)\"", project)
+    return found === nothing ? "unknown" : String(found[1])
 end
 
 thread_count() = Threads.nthreads()
@@ -598,6 +852,10 @@ addresses() = map(UInt, (
     @cfunction(c_problem, Ptr{UInt8}, ()),
     @cfunction(c_free, Cvoid, (Int,)),
     @cfunction(c_echo, Ptr{UInt8}, (Int,)),
+    @cfunction(c_about, Ptr{UInt8}, (Int,)),
+    @cfunction(c_block, Int, (Int, Int, Int)),
+    @cfunction(c_move, Int, (Int, Int, Int, Int, Int)),
+    @cfunction(c_wait, Int, (Int,)),
 ))
 
 end

@@ -66,10 +66,11 @@ def constants(params: Mapping[str, Any]) -> str:
 
 def specs(signature: Signature, written: tuple[bool, ...]) -> str:
     """Return the specs of `runtime.jl` for the arguments of a signature, as a tuple."""
-    return "(" + "".join(f"{_spec(arg, writes)}, " for arg, writes in zip(signature, written, strict=True)) + ")"
+    return "(" + "".join(f"{spec(arg, writes)}, " for arg, writes in zip(signature, written, strict=True)) + ")"
 
 
-def _spec(arg: ArgType, writes: bool) -> str:
+def spec(arg: ArgType, writes: bool) -> str:
+    """Return the spec of one argument."""
     # NumPy's own dtypes and scalar types live as long as the process, so that their addresses stand for them
     if isinstance(arg, ArrayArg):
         kind = f"{TYPES[arg.dtype]}, {arg.ndim}, :{arg.layout}, {literal(writes)}"
