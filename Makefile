@@ -56,6 +56,7 @@ check: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/imports.py
+	$(BIN)/python benchmarks/coldstart.py
 	$(BIN)/python benchmarks/dispatch.py
 	$(BIN)/python benchmarks/throughput.py
 

@@ -59,20 +59,24 @@ def cache_show() -> None:
 @cache.command("clear")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def cache_clear(yes: bool) -> None:
-    """Forget every winner and trial."""
+    """Forget every winner and trial, and remove the compiled code that is kept."""
+    from jlkern import disk
     from jlkern.memo.store import open_store
 
     store = open_store()
     path = store.path
     if path is None or not path.exists():
-        click.echo("nothing is remembered")
+        count = disk.clear()
+        click.echo(
+            f"nothing is remembered; removed {count} files of compiled code" if count else "nothing is remembered"
+        )
         return
     if not yes:
         click.confirm(f"delete {path}?", abort=True)
     store.close()
     for suffix in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-    click.echo(f"deleted {path}")
+    click.echo(f"deleted {path}, and {disk.clear()} files of compiled code")
 
 
 @main.command()
@@ -210,6 +214,9 @@ def doctor() -> None:
 
     path = open_store().path
     rows.append(("memo", "ok" if path is not None else "in memory", str(path or knobs.knobs.cache_dir)))
+    from jlkern import disk
+
+    rows.append(("compiled code", "not kept" if disk.problem() else "ok", disk.problem() or str(disk.folder())))
     click.echo(table(rows, ("", "", "")).lstrip("\n"))
     click.echo()
     click.echo(table(knobs.describe(), ("setting", "value", "")))

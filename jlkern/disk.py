@@ -50,17 +50,17 @@ def read(key: str, make: Callable[[Any, bytes], T | None]) -> T | None:
     if name is None:
         return None
     try:
-        with _folder(make=False) as folder:
-            data = _read(name, folder)
+        with _opened(make=False) as opened:
+            data = _read(name, opened)
     except FileNotFoundError:
         return None
-    except OSError as problem:
-        log.event(_log, logging.INFO, "a kept file is not used", file=name, problem=problem)
+    except OSError as why:
+        log.event(_log, logging.INFO, "a kept file is not used", file=name, problem=why)
         return None
     try:
         return make(*_unpack(name, data))
-    except Exception as problem:
-        log.event(_log, logging.INFO, "a kept file is of no use", file=name, problem=problem)
+    except Exception as why:
+        log.event(_log, logging.INFO, "a kept file is of no use", file=name, problem=why)
         return None
 
 
@@ -74,19 +74,48 @@ def write(key: str, facts: Any, data: bytes = b"") -> None:
         return
     aside = f"{name}.{os.urandom(8).hex()}.tmp"
     try:
-        with _folder(make=True) as folder:
+        with _opened(make=True) as opened:
             try:
-                handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN, 0o600, dir_fd=folder)
+                handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN, 0o600, dir_fd=opened)
                 with open(handle, "wb") as file:
                     file.write(packed)
-                os.replace(aside, name, src_dir_fd=folder, dst_dir_fd=folder)
+                os.replace(aside, name, src_dir_fd=opened, dst_dir_fd=opened)
             except BaseException:
                 with suppress(OSError):
-                    os.unlink(aside, dir_fd=folder)
+                    os.unlink(aside, dir_fd=opened)
                 raise
-            _sweep(folder, len(packed))
-    except OSError as problem:
-        log.event(_log, logging.INFO, "a file cannot be kept", file=name, problem=problem)
+            _sweep(opened, len(packed))
+    except OSError as why:
+        log.event(_log, logging.INFO, "a file cannot be kept", file=name, problem=why)
+
+
+def clear() -> int:
+    """Remove all that is kept; returns how many files that were."""
+    count = 0
+    with suppress(OSError), _opened(make=False) as opened:
+        for name in os.listdir(opened):
+            with suppress(OSError):
+                os.unlink(name, dir_fd=opened)
+                count += 1
+    return count
+
+
+def folder() -> Path:
+    """Return where files are kept."""
+    return knobs.cache_dir / FOLDER
+
+
+def problem() -> str:
+    """Return why nothing is kept in this process, or nothing where all is well."""
+    if not knobs.code_cache:
+        return "JLKERN_CODE_CACHE is 0"
+    if own_version() is None:
+        return "jlkern's files cannot be told from another version's, or changed since the process started"
+    try:
+        with _opened(make=True):
+            return ""
+    except OSError as why:
+        return str(why)
 
 
 # --- what a file is called, and what is in it -------------------------------------------------------------------------
@@ -166,24 +195,24 @@ def _process_start() -> float:
 
 
 @contextmanager
-def _folder(make: bool) -> Iterator[int]:
+def _opened(make: bool) -> Iterator[int]:
     """Open the folder, which must be this user's alone. Raises `OSError`."""
-    path = knobs.cache_dir / FOLDER
+    path = folder()
     flags = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _OPEN
     try:
-        folder = os.open(path, flags)
+        opened = os.open(path, flags)
     except FileNotFoundError:
         if not make:
             raise
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with suppress(FileExistsError):
             os.mkdir(path, 0o700)
-        folder = os.open(path, flags)
+        opened = os.open(path, flags)
     try:
-        _check_mine(os.fstat(folder), path)
-        yield folder
+        _check_mine(os.fstat(opened), path)
+        yield opened
     finally:
-        os.close(folder)
+        os.close(opened)
 
 
 def _check_mine(facts: os.stat_result, what: Path | str) -> None:
@@ -193,8 +222,8 @@ def _check_mine(facts: os.stat_result, what: Path | str) -> None:
         raise PermissionError(f"{what} can be written by others")
 
 
-def _read(name: str, folder: int) -> bytes:
-    with open(os.open(name, os.O_RDONLY | os.O_NONBLOCK | _OPEN, dir_fd=folder), "rb") as file:
+def _read(name: str, opened: int) -> bytes:
+    with open(os.open(name, os.O_RDONLY | os.O_NONBLOCK | _OPEN, dir_fd=opened), "rb") as file:
         facts = os.fstat(file.fileno())
         _check_mine(facts, name)
         if not stat.S_ISREG(facts.st_mode) or facts.st_size > LARGEST:
@@ -205,7 +234,7 @@ def _read(name: str, folder: int) -> bytes:
         return file.read()
 
 
-def _sweep(folder: int, written: int) -> None:
+def _sweep(opened: int, written: int) -> None:
     """Remove the least recently used files when there are more bytes than the knob allows; a fifth less stay."""
     global _unswept
     _unswept += written
@@ -214,14 +243,14 @@ def _sweep(folder: int, written: int) -> None:
     _unswept = 0
     files = []
     now = time.time()
-    with os.scandir(folder) as entries:
+    with os.scandir(opened) as entries:
         for entry in entries:
             with suppress(OSError):
                 facts = entry.stat(follow_symlinks=False)
                 if not entry.name.endswith(".tmp"):
                     files.append((facts.st_mtime, facts.st_size, entry.name))
                 elif now - facts.st_mtime > _HOUR:  # of a writer that was killed
-                    os.unlink(entry.name, dir_fd=folder)
+                    os.unlink(entry.name, dir_fd=opened)
     total = sum(size for _, size, _ in files)
     if total <= knobs.code_cache:
         return
@@ -229,5 +258,5 @@ def _sweep(folder: int, written: int) -> None:
         if total <= knobs.code_cache * 0.8:
             break
         with suppress(OSError):
-            os.unlink(name, dir_fd=folder)
+            os.unlink(name, dir_fd=opened)
             total -= size

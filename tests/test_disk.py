@@ -205,6 +205,24 @@ def test_what_killed_writers_left_goes(folder: Path, monkeypatch: pytest.MonkeyP
     assert (folder / "new.tmp").exists()
 
 
+def test_clearing_removes_all(folder: Path) -> None:
+    disk.write("key", 1)
+    disk.write("other", 2)
+    assert disk.clear() == 2
+    assert read() is None
+    assert disk.clear() == 0
+
+
+def test_a_problem_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert disk.problem() == ""
+    folder.chmod(0o777)
+    assert "can be written by others" in disk.problem()
+    with knobs.scope(code_cache=0):
+        assert "JLKERN_CODE_CACHE" in disk.problem()
+    monkeypatch.setattr(disk, "own_version", lambda: None)
+    assert "changed" in disk.problem()
+
+
 WRITER = """
 import sys
 from jlkern import disk
