@@ -14,8 +14,8 @@ def namespace() -> dict[str, Any]:
     names: dict[str, Any] = {"inf": float("inf"), "nan": float("nan")}
     for name in (
         "div rem mod fld cld udiv urem frem fmod fdivtrunc fdivfloor fdivceil shl shr ushr shl_any shr_any ushr_any "
-        "ctpop ctlz cttz bitnot outside egal isless eq_exact ne_exact lt_exact le_exact gt_exact ge_exact select least "
-        "greatest absolute signbit copysign fdiv fneg fma muladd sqrt floor ceil trunc rint round_away "
+        "ctpop ctlz cttz bitnot sub_sat outside egal isless eq_exact ne_exact lt_exact le_exact gt_exact ge_exact "
+        "select least greatest absolute signbit copysign fdiv fneg fma muladd sqrt floor ceil trunc rint round_away "
         "round_up ipow"
     ).split():
         names[name] = getattr(intrinsics, name)

@@ -10,6 +10,7 @@ from typing import Any
 
 from jlkern.engines.numba.emit import lanes
 from jlkern.engines.numba.emit.block import ArraySlots, layout
+from jlkern.engines.numba.emit.clip import Clip, clip
 from jlkern.engines.numba.emit.hoist import hoisted
 from jlkern.engines.numba.emit.regions import (
     GroupFor,
@@ -63,10 +64,11 @@ def emit(kernel: Kernel, schedule: Mapping[str, Any]) -> str:
         _memories(w)
         with _groups(w):
             if made is None:
-                with _items(w):
+                clipped = clip(kernel.body, (), {})
+                with _items(w, clipped=clipped):
                     for var in kernel.undefined:
                         w.line(f"{var.name} = {literal(0, var.ty)}")
-                    statements(w, kernel.body)
+                    statements(w, tuple(clipped.stmts))
             else:
                 _kept_start(w, made)
                 _nodes(w, made.nodes)
@@ -236,12 +238,22 @@ def _used(lines: list[str]) -> list[str]:
 
 
 @contextmanager
-def _items(w: Writer, order: tuple[int, ...] | None = None) -> Iterator[None]:
+def _items(w: Writer, order: tuple[int, ...] | None = None, clipped: Clip | None = None) -> Iterator[None]:
     """Open the loops over the work-items of a group, padded ones left out unless the kernel runs them too."""
     depth = w.depth
+    bounds = {}
     for d in w.order if order is None else order:
         bound = f"_h{d}" if w.kernel.masked else str(w.kernel.workgroup[d])
-        w.line(f"for _l{d} in range({bound}):")
+        first = ""
+        for limit in clipped.lower.get(d, ()) if clipped else ():
+            w.line(f"_low{d} = greatest({first or 0}, {limit})")
+            first = f"_low{d}"
+        for limit in clipped.upper.get(d, ()) if clipped else ():
+            w.line(f"_high{d} = least({bound}, {limit})")
+            bound = f"_high{d}"
+        bounds[d] = f"{first}, {bound}" if first else bound
+    for d, span in bounds.items():
+        w.line(f"for _l{d} in range({span}):")
         w.depth += 1
         w.line(f"_i{d} = _b{d} + _l{d}")
     yield
@@ -424,7 +436,8 @@ def _region(w: Writer, region: Region) -> None:
     names = _mentioned(stmts)
     own = _defined(stmts)
     kept = [n for n in made.kept if n in names]
-    with _items(w):
+    clipped = clip(stmts, made.kept, made.again)
+    with _items(w, clipped=clipped):
         private = any(m is not None and m in made.shared_private for m in _private(stmts))
         if kept or private:
             w.line(f"_lane = {_lane(w)}")
@@ -432,7 +445,7 @@ def _region(w: Writer, region: Region) -> None:
             w.line(f"{name} = {text(made.again[name].expr)}")
         for name in kept:
             w.line(f"{name} = load(_kept_{name}, _lane)")
-        statements(w, tuple(stmts))
+        statements(w, tuple(clipped.stmts))
         for name in kept:
             if name in own:
                 w.line(f"store(_kept_{name}, _lane, {name})")

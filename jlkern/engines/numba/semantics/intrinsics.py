@@ -218,6 +218,7 @@ ctpop = unary(lambda b, _, x: llvm(b, "ctpop", x))
 ctlz = unary(lambda b, _, x: call(b, f"llvm.ctlz.{_suffix(x)}", [x, ir.Constant(_int(1), 0)]))
 cttz = unary(lambda b, _, x: call(b, f"llvm.cttz.{_suffix(x)}", [x, ir.Constant(_int(1), 0)]))
 bitnot = unary(lambda b, _, x: b.not_(x))
+sub_sat = binary(lambda b, _, x, y: llvm(b, "ssub.sat", x, y))
 outside = binary(lambda b, _, i, n: b.icmp_unsigned(">=", b.sub(i, _const(i, 1)), n), types.boolean)
 
 # --- comparison and selection ---
