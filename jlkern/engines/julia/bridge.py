@@ -84,6 +84,8 @@ class Runtime:
 
 
 _state: dict[str, Runtime] = {}
+_broken: list[str] = []
+"""Why the Julia that this process started cannot be used: there can be no second one."""
 _starting = threading.Lock()
 
 
@@ -100,6 +102,8 @@ def runtime() -> Runtime:
         with _starting:
             found = _state.get("runtime")
             if found is None:
+                if _broken:
+                    raise EngineError(f"{_broken[0]} (restart Python when that is mended)")
                 found = _state["runtime"] = _start()
     return found
 
@@ -129,14 +133,13 @@ def _started(installation: Installation) -> Runtime:
             addresses = [int(a) for a in module.addresses()]
             versions = dict(zip(("julia", "KernelAbstractions"), map(str, module.versions()), strict=True))
             threads = int(module.thread_count())
-    except EngineError:
-        raise
     except Exception as problem:
         text = str(problem).strip().splitlines()
         told = next((line for line in text if line.strip()), type(problem).__name__)
-        raise EngineError(
-            f"Julia does not start: {told}; `jlkern doctor` shows what is set up, `jlkern setup` mends its own"
-        ) from problem
+        message = f"Julia does not start: {told}; `jlkern doctor` shows what is set up, `jlkern setup` mends its own"
+        if "juliacall" in sys.modules or _loaded:
+            _broken.append(message)
+        raise EngineError(message) from problem
     functions = {
         name: (ctypes.CFUNCTYPE if name in _LONG else ctypes.PYFUNCTYPE)(result, *kinds)(address)
         for (name, result, kinds), address in zip(_FUNCTIONS, addresses, strict=True)
@@ -152,23 +155,31 @@ def _started(installation: Installation) -> Runtime:
 # --- the start --------------------------------------------------------------------------------------------------------
 
 
+_loaded: list[Callable[[], Any]] = []
+"""What juliacall wants done at exit: it says so once Julia is there."""
+
+
 def _import(installation: Installation) -> Any:
     import atexit
 
-    hooks: list[Callable[[], Any]] = []
     register = atexit.register
+
+    def take(function: Callable[[], Any], *args: Any, **kwargs: Any) -> Callable[[], Any]:
+        _loaded.append(function)
+        return function
+
     if installation.origin != "running":
         # Julia's own end must come in the thread that owns it
-        atexit.register = lambda function, *args, **kwargs: hooks.append(function) or function  # type: ignore[assignment, func-returns-value]
+        atexit.register = take  # type: ignore[assignment]
     try:
         import juliacall
-    except Exception as problem:
-        sys.modules.pop("juliacall", None)
-        raise EngineError(f"juliacall does not start Julia: {problem}") from problem
     finally:
         atexit.register = register
-    for hook in hooks:
-        owner.at_exit(hook)
+        for hook in _loaded:
+            owner.at_exit(hook)
+    # The interpreter's last act is to let go of modules, in the main thread: Julia's objects must not die there.
+    for value in vars(juliacall).values():
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
     return juliacall.Main
 
 

@@ -338,9 +338,21 @@ struct Prepared{K,S<:Tuple}
     specs::S
 end
 
+"""
+The kernel of a name for a backend and a work-group size. `@kernel` defines no constructor where Julia itself has a
+function of that name (`fill!`, `copy!`), so there the kernel is constructed from the function that it did define.
+"""
+function constructed(home, name, backend, workgroup)
+    made = getfield(home, name)
+    any(method -> method.module === home, methods(made)) && return Base.invokelatest(made, backend, workgroup)
+    body = Symbol(KA.isgpu(backend) ? :gpu_ : :cpu_, name)
+    isdefined(home, body) || error("This kernel is unavailable for backend CPU")
+    size, any_size = KA.NDIteration.StaticSize(workgroup), KA.NDIteration.DynamicSize()
+    return Base.invokelatest(KA.construct, backend, size, any_size, getfield(home, body))
+end
+
 function prepared(home, name, backend, workgroup, specs, vals)
-    constructor = getfield(home, name)
-    kernel = Base.invokelatest(constructor, backend, workgroup)
+    kernel = constructed(home, name, backend, workgroup)
     return Prepared(kernel, (specs..., map(Fixed, vals)...))
 end
 
@@ -620,7 +632,7 @@ struct PreparedOn{K,S<:Tuple,P<:Place}
 end
 
 function prepared(home, name, place::Place, workgroup, specs, vals)
-    kernel = Base.invokelatest(getfield(home, name), place.backend, workgroup)
+    kernel = constructed(home, name, place.backend, workgroup)
     return PreparedOn(kernel, (On(place), specs..., map(Fixed, vals)...), place)
 end
 
