@@ -146,7 +146,7 @@ def compiled(cases: list[Case]) -> Launcher:
     request = CompileRequest(source, signature, {}, (64,), 1, frozenset(OUTPUTS), (("threads", "one"),))
     launcher = engine().compile(request)
     # Numba itself takes overflow of signed integers for undefined: its own compiler must not be needed.
-    assert not hasattr(launcher._code.owner, "inspect_llvm"), launcher.text  # type: ignore[attr-defined]
+    assert not hasattr(launcher.code((1,)).owner, "inspect_llvm"), launcher.text  # type: ignore[attr-defined]
     return launcher
 
 

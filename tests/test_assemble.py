@@ -26,7 +26,8 @@ def test_both_ways_give_the_same_bits(name: str) -> None:
         args = arguments(archetype, "F")
         launcher, ndrange = compiled(engine(), archetype, defaults(archetype), args, schedule=(("threads", "one"),))
         if by_numba:
-            launcher._code = compile_by_numba(launcher.text, name)  # type: ignore[attr-defined]
+            code = compile_by_numba(launcher.text, name)  # type: ignore[attr-defined]
+            launcher.code = lambda ndrange, code=code: code  # type: ignore[attr-defined]
         launch(launcher, ndrange, args)
         results.append(args)
     for direct, other in zip(*results, strict=True):
@@ -58,6 +59,23 @@ def run(body: str, first: int = 0, last: int = 0) -> int:
     result = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)(address)(0, 0, first, last)
     assert library is not None
     return result
+
+
+def test_functions_call_each_other() -> None:
+    import ctypes
+
+    text = """
+def whole(_block, _errors, _first, _last):
+    return _first * 100 + _last
+
+def chunk(_block, _errors, _first, _last):
+    if _first > 3:
+        return whole(_block, _errors, _last, _first)
+    return whole(_block, _errors, _first, _last + 1)
+"""
+    address, library = assemble(text, namespace())
+    chunk = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)(address)
+    assert (chunk(0, 0, 2, 5), chunk(0, 0, 4, 5)) == (206, 504) and library is not None
 
 
 def test_loops_and_branches_are_pythons() -> None:

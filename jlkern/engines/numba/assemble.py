@@ -50,8 +50,9 @@ def chunk_name(text: str) -> str:
 
 
 def assemble(text: str, scope: dict[str, Any]) -> tuple[int, Any]:
-    """Compile `chunk(_block, _errors, _first, _last)`; return its address and what keeps the machine code alive.
+    """Compile `chunk(_block, _errors, _first, _last)`, the text's last function.
 
+    Returns its address and what keeps the machine code alive.
     Raises `Unassembled` for a text that is not of the emitter's forms.
     """
     from numba.core.compiler_lock import global_compiler_lock
@@ -60,34 +61,41 @@ def assemble(text: str, scope: dict[str, Any]) -> tuple[int, Any]:
     context = cpu_target.target_context
     name = chunk_name(text)
     with global_compiler_lock:
-        function = _parsed(text)
+        *others, function = _parsed(text)
         library = context.codegen().create_library(name)
         library.enable_object_caching()
         module = library.create_ir_module(name)
+        functions: dict[str, ir.Function] = {}
+        for node in others:
+            made = functions[node.name] = ir.Function(module, ir.FunctionType(I64, [I64] * 4), f"{name}_{node.name}")
+            made.linkage = "internal"
+            made.attributes.add("noinline")  # code that is inlined shares its registers and set-up with the others
+            _Assembler(made, scope, context, {}).function(node)
         made = ir.Function(module, ir.FunctionType(I64, [I64] * 4), name)
-        _Assembler(made, scope, context).function(function)
+        _Assembler(made, scope, context, functions).function(function)
         library.add_ir_module(module)
         library.finalize()
         return int(library.get_pointer_to_function(name)), library
 
 
-def _parsed(text: str) -> ast.FunctionDef:
+def _parsed(text: str) -> list[ast.FunctionDef]:
     """Parse; CPython 3.11 raises SystemError when another thread happens to parse at the same time."""
     for _ in range(20):
         try:
-            function = ast.parse(text).body[0]
+            functions = ast.parse(text).body
         except SystemError:
             continue
-        assert isinstance(function, ast.FunctionDef)
-        return function
+        return [node for node in functions if isinstance(node, ast.FunctionDef)]
     raise Unassembled("the source cannot be parsed while other threads parse")
 
 
 class _Assembler:
     """Writes one function; variables are stack slots, which LLVM turns into registers."""
 
-    def __init__(self, function: ir.Function, scope: dict[str, Any], context: Any) -> None:
-        self.scope, self.context = scope, context
+    def __init__(
+        self, function: ir.Function, scope: dict[str, Any], context: Any, functions: dict[str, ir.Function]
+    ) -> None:
+        self.scope, self.context, self.functions = scope, context, functions
         self.made = function
         self.entry = function.append_basic_block("entry")
         self.start = function.append_basic_block("start")
@@ -284,8 +292,11 @@ class _Assembler:
         return types.boolean, compare(op, x, y)
 
     def call(self, node: ast.Call) -> Typed:
-        """Write an intrinsic in place of its call."""
+        """Write an intrinsic in place of its call; call another function of the text."""
         assert isinstance(node.func, ast.Name)
+        if node.func.id in self.functions:
+            given_values = [self.value(a)[1] for a in node.args]
+            return types.int64, self.b.call(self.functions[node.func.id], given_values)
         function = self.scope.get(node.func.id)
         define = getattr(function, "_defn", None)
         if define is None:

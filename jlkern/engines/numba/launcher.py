@@ -17,6 +17,7 @@ import numpy as np
 from jlkern import errors
 from jlkern.engines.base import CompileRequest, Launcher
 from jlkern.engines.numba import kept, threads
+from jlkern.engines.numba.emit.whole import text_for
 from jlkern.engines.numba.entry import UNALIGNED, Plan, entry, make_plan, runtime_arguments
 from jlkern.engines.numba.facts import Facts, Failure, load_facts, save_facts
 from jlkern.engines.numba.namespace import namespace
@@ -45,6 +46,9 @@ class Code:
 
 
 _codes: OrderedDict[str, Code] = OrderedDict()
+_launched: dict[int, tuple[int, ...]] = {}
+"""The last ndrange of each number of dimensions."""
+
 _lock = threading.Lock()
 threads.hold_over_fork(_lock)
 
@@ -100,11 +104,10 @@ def _remember(text: str, code: Code) -> Code:
 class NumbaLauncher(Launcher):
     """A kernel compiled for one configuration and signature."""
 
-    def __init__(self, request: CompileRequest, facts: Facts, text: str, code: Code) -> None:
+    def __init__(self, request: CompileRequest, facts: Facts, text: str) -> None:
         self.request = request
         self.text = text
         self._facts = facts
-        self._code = code
         self._place = facts.place
         self._written = tuple(name in request.written for name in request.source.names)
         self._runtime = runtime_arguments(request.signature)
@@ -123,22 +126,33 @@ class NumbaLauncher(Launcher):
             items *= n
         return items * max(self._facts.cost, 1.0) >= PARALLEL_FROM
 
-    def _plan(self, ndrange: tuple[int, ...]) -> tuple[Plan, str]:
+    def _plan(self, ndrange: tuple[int, ...]) -> tuple[Plan, Code, str]:
         if any(n >= _MOST_ITEMS for n in ndrange) or math.prod(ndrange) >= _MOST_ITEMS:
             raise errors.NDRangeError(f"`{self.request.source.name}`: {ndrange} is 2^62 work-items or more")
         large = self._several(ndrange)
         wanted = large if self._threads is None else self._threads
         count = threads.count() if wanted else 1
-        plan = make_plan(self._code.address, ndrange, self.workgroup, count)
+        code = self.code(ndrange)
+        plan = make_plan(code.address, ndrange, self.workgroup, count)
         if count > 1 and plan.groups > 1:
-            return plan, "parallel" if threads.numba_threads_usable() else "pooled"
-        return plan, "nogil" if large else "serial"
+            return plan, code, "parallel" if threads.numba_threads_usable() else "pooled"
+        return plan, code, "nogil" if large else "serial"
+
+    def code(self, ndrange: tuple[int, ...]) -> Code:
+        """Return the machine code for launches over an ndrange. Raises `CompileError`."""
+        _launched[len(ndrange)] = ndrange
+        return compile_chunk(text_for(self.text, self.workgroup, ndrange), self.request.source.name)
+
+    def compile_ahead(self) -> None:
+        """Compile for the ndrange that was launched last: while tuning, that is what comes next."""
+        groups = self.workgroup
+        self.code(_launched.get(len(groups), groups))
 
     def _entry(self, kind: str) -> Callable[..., int]:
         return entry(kind, self.request.signature, self._written, self._place, len(self.workgroup))
 
     def fire(self, ndrange: tuple[int, ...]) -> Callable[..., int]:
-        plan, kind = self._plan(ndrange)
+        plan, code, kind = self._plan(ndrange)
         if kind == "pooled":
             made: Any = partial(_pack_and_run, plan, self._entry("pack"), self._place.length)
         else:
@@ -146,18 +160,18 @@ class NumbaLauncher(Launcher):
         if len(self._runtime) != len(self.request.signature):
             made = partial(_without, made, self._runtime)
         made.plan = plan  # keeps the plan alive, and `fail` reads it
-        made.code = self._code
+        made.code = code
         return made  # type: ignore[no-any-return]
 
     def bind(self, ndrange: tuple[int, ...], args: tuple[Any, ...]) -> Callable[[], int]:
-        plan, kind = self._plan(ndrange)
+        plan, code, kind = self._plan(ndrange)
         block = self._block(plan, args)
         if kind in ("parallel", "pooled"):
             run: Any = threads.parallel() if kind == "parallel" else threads.pooled
             made: Any = partial(run, plan.code, int(block.ctypes.data), plan.groups, plan.threads)
         else:
             made = partial(threads.serial(kind == "nogil"), plan.code, int(block.ctypes.data), 0, plan.groups)
-        made.plan, made.block, made.args_kept, made.code = plan, block, args, self._code
+        made.plan, made.block, made.args_kept, made.code = plan, block, args, code
         return made  # type: ignore[no-any-return]
 
     def _block(self, plan: Plan, args: tuple[Any, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -215,12 +229,13 @@ def kept_launcher(request: CompileRequest) -> NumbaLauncher | None:
     if found is None:
         return None
     facts, text = found
-    return NumbaLauncher(request, facts, text, compile_chunk(text, request.source.name))
+    return NumbaLauncher(request, facts, text)
 
 
 def new_launcher(request: CompileRequest, facts: Facts, text: str) -> NumbaLauncher:
     """Compile emitted source to the launcher of a request. Raises `CompileError`."""
-    launcher = NumbaLauncher(request, facts, text, compile_chunk(text, request.source.name))
+    launcher = NumbaLauncher(request, facts, text)
+    launcher.compile_ahead()
     if kept.may_be_kept(text):
         save_facts(request, facts, text)
     return launcher
