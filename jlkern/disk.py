@@ -55,7 +55,8 @@ def read(key: str, make: Callable[[Any, bytes], T | None]) -> T | None:
     except FileNotFoundError:
         return None
     except OSError as why:
-        log.event(_log, logging.INFO, "a kept file is not used", file=name, problem=why)
+        level = logging.WARNING if isinstance(why, PermissionError) else logging.INFO
+        log.event(_log, level, "a kept file is not used", file=name, problem=why)
         return None
     try:
         return make(*_unpack(name, data))

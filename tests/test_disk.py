@@ -55,10 +55,13 @@ def test_folder_and_files_are_the_users_alone(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
-def test_a_folder_that_others_can_write_is_left_alone(folder: Path, mode: int) -> None:
+def test_a_folder_that_others_can_write_is_left_alone(
+    folder: Path, mode: int, caplog: pytest.LogCaptureFixture
+) -> None:
     disk.write("key", 1)
     folder.chmod(mode)
     assert read() is None
+    assert "can be written by others" in caplog.text
     disk.write("new", 1)
     assert len(list(folder.iterdir())) == 1
     folder.chmod(0o700)

@@ -165,6 +165,23 @@ def test_a_known_configuration_is_neither_parsed_nor_compiled(first: Told, run: 
     assert second.said == first.said
 
 
+PREPARED = (
+    SAXPY.replace("run(100)\nrun(1_000_000)\n", "")
+    + """
+array = jlkern.Array(np.float32, 1_000_000)
+jlkern.precompile(saxpy, (array, np.float32, array))
+"""
+)
+
+
+def test_precompiled_code_is_found(run: Any) -> None:
+    run(PREPARED)
+    second = run(
+        SAXPY.replace("run(100)\nrun(1_000_000)\n", "y = np.ones(1_000_000, np.float32)\nsaxpy(y, np.float32(2), y)\n")
+    )
+    assert second.imported == []
+
+
 @pytest.mark.slow
 def test_every_part_can_be_missing(first: Told, run: Any, cache: Path) -> None:
     """One file is gone at a time: what it held is made anew, from what is there."""
