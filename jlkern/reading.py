@@ -217,6 +217,9 @@ def _split(
 ) -> tuple[tuple[n.Param, ...], tuple[str | None, ...]]:
     """Return the data parameters, and for each other one (all are trailing `::Val`s) its tunable or None."""
     params = function.params
+    start = len(params) - len(tunables)
+    if _by_place(params, start, tunables):
+        return params[:start], tunables
     start = len(params)
     while start and _val_name(params[start - 1]) is not None and not params[start - 1].vararg:
         start -= 1
@@ -234,6 +237,26 @@ def _split(
                 "put it before the parameters that tunables fill, or give it a default"
             )
     return params[:start], tuple(fill)
+
+
+def _by_place(params: tuple[n.Param, ...], start: int, tunables: tuple[str, ...]) -> bool:
+    """Tell whether the last parameters take all tunables in order, some of them without a `::Val`.
+
+    So Kernel Tuner's Julia backend calls kernels: with a `Val` for every tunable. It is only taken for meant where
+    another of them says `::Val`, or where the name is one of Kernel Tuner's for the work-group.
+    """
+    run = params[start:] if start >= 0 else ()
+    bare = [_val_name(param) is None for param in run]
+    fits = (
+        all(
+            not is_bare or (param.name == tunable and param.type is None and not param.const and not param.vararg)
+            for param, tunable, is_bare in zip(run, tunables, bare, strict=True)
+        )
+        if run
+        else False
+    )
+    meant = not all(bare) or all(name.startswith("block_size_") for name in tunables)
+    return any(bare) and fits and meant
 
 
 def _fill(run: tuple[n.Param, ...], names: list[str], tunables: tuple[str, ...], where: Where) -> list[str | None]:
@@ -263,7 +286,7 @@ def _check_tunables(
 ) -> None:
     """Raise when a parameter hides a tunable."""
     line = where(function.pos.line)
-    for param in (*function.params, *function.kwparams):
+    for param in (*function.params[: len(function.params) - len(vals)], *function.kwparams):
         if param.name in tunables:
             place = where(param.pos.line)
             raise TunableError(f"{place}: the tunable {param.name!r} is named like a parameter of `{function.name}`")
