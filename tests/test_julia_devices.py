@@ -23,7 +23,7 @@ from jlkern import devices
 from jlkern.devices import DeviceArray, described, home_of
 from jlkern.engines import select
 from jlkern.engines.base import Engine
-from jlkern.engines.julia.backends import BACKENDS
+from jlkern.engines.julia.backends import BACKENDS, detected
 from jlkern.errors import ArgumentError, EngineError, HomeError, OptionError
 from jlkern.signature import check_written, classify
 
@@ -41,6 +41,22 @@ class Interface:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         told = dict(self.array.__array_interface__)
         return {**{n: told[n] for n in ("shape", "typestr", "data", "strides")}, "version": 3, **self.changes}
+
+
+class WithAttributes(Interface):
+    """The same, with the attributes of NumPy's arrays, as CuPy's have them."""
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.array.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self.array.strides
 
 
 class Capsule:
@@ -405,6 +421,32 @@ def test_plans_go_by_place_and_layout(jl: Engine, shared: None) -> None:
 
 
 @marked
+def test_arrays_with_numpys_attributes_are_dispatched_by_the_table(jl: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Native(WithAttributes):
+        @property
+        def __cuda_array_interface__(self) -> dict[str, Any]:
+            raise AttributeError
+
+        __dlpack__ = Capsule.__dlpack__
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (EXTENSION, number)
+
+    monkeypatch.setitem(devices.DLPACK, EXTENSION, "jl")
+    number = 0
+    k = jlkern.from_source(SHIFT, engine="julia")
+    x, y = np.arange(12.0).reshape(3, 4), np.zeros((3, 4))
+    for times in range(1, 4):
+        k(Native(y), Native(x))
+        np.testing.assert_array_equal(y, x + 10)
+        assert len(k._dispatcher.table) == min(times, 2)  # the first call, by names, is entered as described
+        x += 1
+    number = 1  # the table says nothing of the device, so the launch refuses, and finds no such device
+    with pytest.raises(EngineError, match="finds devices 0 to 0 only"):
+        k(Native(y), Native(x))
+
+
+@marked
 def test_errors_of_kernels(jl: Engine, shared: None) -> None:
     k = jlkern.from_source(
         "@kernel function f!(y)\n    i = @index(Global)\n    y[i + 1] = 1\nend",
@@ -423,10 +465,13 @@ def test_errors_of_kernels(jl: Engine, shared: None) -> None:
 
 @marked
 def test_devices_that_are_not_there(jl: Engine) -> None:
-    with pytest.raises(EngineError, match=r"device='jl:1': JLArrays.jl does not work here: there are 1 of them"):
+    with pytest.raises(EngineError, match=r"device='jl:1': JLArrays.jl finds devices 0 to 0 only"):
         jlkern.from_source(SAXPY, engine="julia", device="jl:1")(np.zeros(3), 1.0, np.zeros(3))
-    for kind in ("oneapi", "metal"):
-        with pytest.raises(EngineError, match=f"device='{kind}:0': {BACKENDS[kind].package}.jl does not work here"):
+    found, problems = detected()
+    assert "JLArrays" in [p.device.name for p in found]
+    for kind in {"oneapi", "metal"} - {p.device.kind for p in found} - set(problems):
+        package = BACKENDS[kind].package
+        with pytest.raises(EngineError, match=f"device='{kind}:0': {package}.jl is not among the packages"):
             select.engine_named("julia", kind)
 
 

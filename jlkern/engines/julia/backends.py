@@ -167,12 +167,39 @@ def places(device: str | None = None) -> list[Place]:
     return [p for (k, i), p in list(_open.items()) if kind in ("", k) and index in ("", str(i))]
 
 
+def detected() -> tuple[list[Place], dict[str, str]]:
+    """Return the devices of all packages that are installed, and what is wrong with packages that do not work.
+
+    Loading a package takes seconds, so this is for reports.
+    """
+    found: list[Place] = []
+    problems: dict[str, str] = {}
+    for kind, backend in BACKENDS.items():
+        if not run(_located, backend):
+            continue
+        try:
+            first = place(kind, 0)
+            found += [first, *(place(kind, index) for index in range(1, first.count))]
+        except EngineError as problem:
+            problems[kind] = str(problem)
+    return found, problems
+
+
 def wait(found: Place) -> None:
     """Wait until everything that was launched on a device is done. Raises `KernelError` for a kernel that failed."""
     runtime = bridge.runtime()
     if runtime.wait(found.slot):
         problem = runtime.last_problem()
         raise KernelError(f"a kernel on {found.device.kind}:{found.device.index}: {problem.kind}: {problem.message}")
+
+
+def _located(backend: Backend) -> bool:
+    runtime = bridge.runtime()
+    text = f"located({quoted(backend.package)}, {quoted(backend.uuid)}) || error()"
+    slot = runtime.make(text.encode(), 0, b"")
+    if slot:
+        runtime.free(slot)
+    return bool(slot)
 
 
 def _opened(backend: Backend, index: int) -> Place:
@@ -183,11 +210,11 @@ def _opened(backend: Backend, index: int) -> Place:
     slot = runtime.make(text.encode(), 0, b"")
     if not slot:
         problem = runtime.last_problem()
-        raise EngineError(f"device={name!r}: {backend.package}.jl does not work here: {_first_line(problem.message)}")
+        raise EngineError(f"device={name!r}: {_first_line(problem.message)}")
     told = runtime.about(slot)
     if told is None:
         problem = runtime.last_problem()
-        raise EngineError(f"device={name!r}: {backend.package}.jl says nothing of it: {_first_line(problem.message)}")
+        raise EngineError(f"device={name!r}: {backend.package}.jl: {_first_line(problem.message)}")
     label, capability, count, float64, *versions = told.decode(errors="replace").split("\x1f")
     pairs = tuple((n, v) for n, _, v in (version.partition("=") for version in versions))
     return Place(slot, Device(backend.kind, index, label), capability, int(count), float64 == "1", pairs)

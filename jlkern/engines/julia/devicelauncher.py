@@ -12,14 +12,17 @@ from jlkern.engines.base import CompileRequest
 from jlkern.engines.julia import text
 from jlkern.engines.julia.backends import Place, wait
 from jlkern.engines.julia.bridge import Problem, Runtime
-from jlkern.engines.julia.copies import Copies
+from jlkern.engines.julia.copies import ALIGNMENT, Copies
 from jlkern.engines.julia.launcher import JuliaLauncher, free_with, not_compiled, write
 from jlkern.engines.julia.owner import run
 from jlkern.errors import CompileError
-from jlkern.signature import ArrayArg, classify
+from jlkern.signature import ArgType, ArrayArg, classify
 
 _NOT_COMPILED = frozenset({"InvalidIRError", "KernelError"})
 """What GPUCompiler throws at the first launch for code that it cannot compile."""
+
+_LAYOUTS = 256
+"""Layouts of arrays that a launcher remembers, so that a call need not look at them anew."""
 
 
 class DeviceLauncher(JuliaLauncher):
@@ -31,6 +34,7 @@ class DeviceLauncher(JuliaLauncher):
 
     def __init__(self, request: CompileRequest, runtime: Runtime, workgroup: tuple[int, ...], place: Place) -> None:
         self._place = place
+        self._layouts: dict[Any, tuple[int, tuple[int, ...]]] = {}
         super().__init__(request, runtime, workgroup)
 
     def _target(self) -> tuple[str, str]:
@@ -113,40 +117,51 @@ class DeviceLauncher(JuliaLauncher):
         """Return the device's copies of NumPy arguments, without their content, or None where there are none."""
         if not any(isinstance(value, np.ndarray) for value in args):
             return None
-        self._check(args)
+        for arg, writes, value in zip(self.request.signature, self._written, args, strict=True):
+            _check(arg, value)
+            if writes and isinstance(value, np.ndarray) and not value.flags.writeable:
+                raise TypeError("a written array is read-only")
         return Copies(self._place, args, self._written)
 
-    def _check(self, args: tuple[Any, ...]) -> None:
-        """Raise `TypeError` when the arguments are not those that this was compiled for."""
-        if tuple(classify("", value) for value in args) != self.request.signature:
-            raise TypeError("the arguments are not those that this was compiled for")
-        device = self._place.device
-        for writes, value in zip(self._written, args, strict=True):
-            if isinstance(value, DeviceArray):
-                if (value.kind, value.index) != (device.kind, device.index):
-                    raise TypeError("an array lives on another device")
-                if writes and not value.writeable:
-                    raise TypeError("a written array is read-only")
-            elif writes and isinstance(value, np.ndarray) and not value.flags.writeable:
-                raise TypeError("a written array is read-only")
-
     def _row(self, args: tuple[Any, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
-        self._check(args)
-        arrays = [(value, writes) for value, writes in zip(args, self._written, strict=True) if _is_there(value)]
-        # the stream of what is written; work on others has to be done before
-        streams = dict.fromkeys(a.stream for a, _ in sorted(arrays, key=lambda pair: not pair[1]))
-        if len(streams) > 1:
-            wait(self._place)
-        words = [next(iter(streams), OWN_STREAM)]
-        for arg, value in zip(self.request.signature, args, strict=True):
+        words = [OWN_STREAM]
+        streams: dict[int, bool] = {}
+        for arg, writes, value in zip(self.request.signature, self._written, args, strict=True):
             if isinstance(value, DeviceArray):
-                span, size = value.span, value.itemsize
-                low = value.pointer if arg.layout == "F" else span.low  # type: ignore[union-attr]
-                count = (span.high - span.low) // size
-                words += [value.block, low, count, (value.pointer - low) // size, *value.shape, *value.strides]
+                below, layout = self._layout(arg, writes, value)
+                words += (value.block, value.pointer - below, *layout)
+                streams[value.stream] = streams.get(value.stream, False) or writes
             else:
+                _check(arg, value)
                 write(words, arg, value)
+        if streams:
+            # the launch has its place in the stream of what it writes; work in others has to be done before
+            words[0] = max(streams, key=streams.__getitem__)
+            if len(streams) > 1:
+                wait(self._place)
         return np.array(words, np.int64)
+
+    def _layout(self, arg: ArgType, writes: bool, value: DeviceArray) -> tuple[int, tuple[int, ...]]:
+        """Return how far below its first element an array begins, and its elements, first one, sizes and strides.
+
+        Raises `TypeError` for an array that this was not compiled for.
+        """
+        key = (arg, value.kind, value.index, value.dtype, value.shape, value.strides, value.pointer % ALIGNMENT)
+        known = self._layouts.get(key)
+        if known is None:
+            _check(arg, value)
+            device = self._place.device
+            if (value.kind, value.index) != (device.kind, device.index):
+                raise TypeError("an array lives on another device")
+            span, size = value.span, value.itemsize
+            below = 0 if arg.layout == "F" else value.pointer - span.low  # type: ignore[union-attr]
+            known = below, ((span.high - span.low) // size, below // size, *value.shape, *value.strides)
+            if len(self._layouts) >= _LAYOUTS:
+                self._layouts.clear()
+            self._layouts[key] = known
+        if writes and not value.writeable:
+            raise TypeError("a written array is read-only")
+        return known
 
     def _error(self, problem: Problem) -> Any:
         if problem.kind in _NOT_COMPILED:
@@ -154,5 +169,6 @@ class DeviceLauncher(JuliaLauncher):
         return super()._error(problem)
 
 
-def _is_there(value: object) -> bool:
-    return isinstance(value, DeviceArray)
+def _check(arg: ArgType, value: object) -> None:
+    if classify("", value) != arg:
+        raise TypeError("the arguments are not those that this was compiled for")

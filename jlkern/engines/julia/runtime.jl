@@ -463,19 +463,22 @@ struct Place{B,H<:NamedTuple}
     version::String
 end
 
+located(name, uuid) = Base.locate_package(Base.PkgId(Base.UUID(uuid), name)) !== nothing
+
 "Load a backend's package and return one of its devices; `entry` is the Julia text of backends.py."
 function opened(name, uuid, number, entry)
+    located(name, uuid) || error("$name.jl is not among the packages of Julia's project; add it there")
     package = Base.require(Base.PkgId(Base.UUID(uuid), name))
     home = Module(:Backend)
     Core.eval(home, :(const $(Symbol(name)) = $package))
-    return Base.invokelatest(checked, Core.eval(home, Meta.parse(entry)), number, version_of(package))
+    return Base.invokelatest(checked, name, Core.eval(home, Meta.parse(entry)), number, version_of(package))
 end
 
-function checked(entry, number, version)
+function checked(name, entry, number, version)
     backend = entry.backend
-    KA.functional(backend) === false && error("its driver or a device is missing")
+    KA.functional(backend) === false && error("$name.jl finds no driver or no device that it can use")
     count = KA.ndevices(backend)
-    number <= count || error("there are $count of them, counted from 0")
+    number <= count || error("$name.jl finds devices 0 to $(count - 1) only")
     wait() = KA.synchronize(backend)
     hooks = merge((wait = wait, drivers = () -> ()), entry)
     clocked(f) = (start = time_ns(); f(); hooks.wait(); (time_ns() - start) / 1e9)
