@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,8 @@ from jlkern.devices import DeviceArray, described, home_of
 from jlkern.engines import select
 from jlkern.engines.base import Engine
 from jlkern.engines.julia.backends import BACKENDS, detected
-from jlkern.errors import ArgumentError, EngineError, HomeError, OptionError
+from jlkern.engines.julia.engine import JuliaEngine
+from jlkern.errors import ArgumentError, CompileError, EngineError, HomeError, OptionError
 from jlkern.signature import check_written, classify
 
 EXTENSION = 12
@@ -473,6 +475,21 @@ def test_devices_that_are_not_there(jl: Engine) -> None:
         package = BACKENDS[kind].package
         with pytest.raises(EngineError, match=f"device='{kind}:0': {package}.jl is not among the packages"):
             select.engine_named("julia", kind)
+
+
+@marked
+def test_what_a_device_cannot_take_is_refused(jl: Engine) -> None:
+    archetype = BY_NAME["axpy"]
+    args = arguments(archetype, "F")
+    poor = JuliaEngine(replace(jl.place, float64=False))  # type: ignore[attr-defined]
+    launcher, ndrange = compiled(poor, archetype, defaults(archetype), args)
+    with pytest.raises(CompileError, match=r"jl \(JLArrays\) has no float64; pass arrays of a smaller type"):
+        compiled(poor, {**archetype, "ndrange": lambda *_: (3,)}, defaults(archetype), [np.zeros(3), 1.0, np.zeros(3)])
+    elsewhere = [describe(Capsule(a, (2, 0))) if isinstance(a, np.ndarray) else a for a in args]
+    with pytest.raises(TypeError, match="another device"):
+        launcher.fire(ndrange)(*elsewhere)
+    with pytest.raises(TypeError, match="not those"):
+        launcher.fire(ndrange)(*[a.astype(np.int16) if isinstance(a, np.ndarray) else a for a in args])
 
 
 @marked
