@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jlkern import compiled, policy
+from jlkern import compiled, opinion, policy
 from jlkern.devices import is_array
 from jlkern.ndrange import Sizes
 from jlkern.options import Declaration, key_value, pow2
@@ -239,13 +239,18 @@ def _task(case: Case, settings: TuneSettings) -> TuneTask:
     def ndrange(params: Params) -> Sizes:
         return case.given or decl.ndrange(case.args, params)
 
+    args = tuple(map(plain_array, case.engine.on_host(case.args)))
+    if settings.reference == "engine":
+        sizes = ndrange(decl.space.default().as_dict())
+        second = opinion.reference(case.engine, decl, case.signature, sizes, case.args)
+        settings = replace(settings, reference=second)
     return TuneTask(
         engine=case.engine,
         space=decl.space,
         request=lambda config: decl.request(case.signature, config, len(ndrange(config.as_dict()))),
         ndrange=ndrange,
         names=decl.names,
-        args=tuple(map(plain_array, case.engine.on_host(case.args))),
+        args=args,
         effects=decl.effects(),
         key=case.key,
         store=case.store,

@@ -14,8 +14,18 @@ from jlkern.signature import ArrayArg, ScalarArg, Signature
 from jlkern.space import Config
 
 if TYPE_CHECKING:
+    from jlkern.engines.base import Engine
     from jlkern.memo.store import TrialRecord, Winner
+    from jlkern.opinion import Difference
     from jlkern.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What the other engine says: its name, and the largest difference in each written array."""
+
+    engine: str
+    differences: tuple[Difference, ...]
 
 
 @dataclass(frozen=True)
@@ -25,7 +35,7 @@ class Explanation:
     `config` is what the next call would run, None when it would tune first; `origin` is "memo", "package", "nearest",
     "default", "untuned" (the kernel declares no tunables) or "unknown" (the next call tunes). `margin` is the default's
     time over the configuration's, None where not measured. `trials` are those journaled for exactly this call on
-    exactly this machine.
+    exactly this machine. `verified` is the largest difference from the other engine's results, where asked for.
     """
 
     kernel: str
@@ -41,6 +51,7 @@ class Explanation:
     trials: tuple[TrialRecord, ...] = ()
     notes: tuple[str, ...] = ()
     retune: tuple[str, ...] = ()
+    verified: Verified | None = None
 
     def __str__(self) -> str:
         from jlkern.report import explanation_text
@@ -48,8 +59,14 @@ class Explanation:
         return explanation_text(self)
 
 
-def explain(runtime: Runtime, args: tuple[Any, ...], given: Any) -> Explanation:
-    """Return the explanation of a call, without running or tuning anything."""
+def explain(runtime: Runtime, args: tuple[Any, ...], given: Any, verify: bool = False) -> Explanation:
+    """Return the explanation of a call; runs nothing, but for `verify` the configuration on copies, on both engines.
+
+    Raises
+    ------
+    EngineError, UnsupportedError
+        `verify` asks for another engine, and there is none for this call.
+    """
     decl = runtime.declaration
     engine, signature = runtime.validate(args)
     override, sizes = decl.sizes(args, given)
@@ -72,6 +89,7 @@ def explain(runtime: Runtime, args: tuple[Any, ...], given: Any) -> Explanation:
             config, origin = None, "unknown"
     if config is not None and override is None and decl.ndrange.tunables:
         sizes = decl.ndrange(args, config.as_dict())
+    checked = _checked(runtime, engine, signature, config or decl.space.default(), sizes, args) if verify else None
     return Explanation(
         kernel=decl.title,
         engine=engine.name,
@@ -86,7 +104,18 @@ def explain(runtime: Runtime, args: tuple[Any, ...], given: Any) -> Explanation:
         trials=trials,
         notes=tuple(_notes(runtime, signature, sizes, winner, grown)),
         retune=tuple(_retune(runtime)) if decl.tuned else (),
+        verified=checked,
     )
+
+
+def _checked(
+    runtime: Runtime, engine: Engine, signature: Signature, config: Config, sizes: Sizes, args: tuple[Any, ...]
+) -> Verified:
+    from jlkern.opinion import differences
+
+    if 0 in sizes:
+        return Verified("", ())
+    return Verified(*differences(engine, runtime.declaration, signature, config, sizes, args))
 
 
 def _notes(runtime: Runtime, signature: Signature, sizes: Sizes, winner: Winner | None, grown: bool) -> list[str]:

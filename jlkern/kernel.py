@@ -150,12 +150,18 @@ class Kernel(Generic[P]):
     @overload
     def explain(self, /, *args: P.args, **kwargs: P.kwargs) -> Explanation: ...
     @overload
-    def explain(self, /, *args: Any, ndrange: NDRange, **kwargs: Any) -> Explanation: ...
-    def explain(self, /, *args: Any, ndrange: Any = None, **kwargs: Any) -> Explanation:
-        """Say which configuration a call uses, where it comes from, how much it wins and what would re-tune it."""
+    def explain(self, /, *args: Any, ndrange: NDRange = ..., verify: bool = ..., **kwargs: Any) -> Explanation: ...
+    def explain(self, /, *args: Any, ndrange: Any = None, verify: Any = False, **kwargs: Any) -> Explanation:
+        """Say which configuration a call uses, where it comes from, how much it wins and what would re-tune it.
+
+        With `verify=True` that configuration also runs on copies of the arguments, on this engine and on the other one,
+        and the explanation has the largest difference of each output.
+        """
         from jlkern.explain import explain
 
-        return explain(self._runtime, self._bound(args, kwargs), ndrange)
+        if verify is not False and "verify" in self._names:  # then it is the kernel's own parameter
+            kwargs, verify = {**kwargs, "verify": verify}, False
+        return explain(self._runtime, self._bound(args, kwargs), ndrange, verify)
 
     @overload
     def lower(self, /, *args: P.args, **kwargs: P.kwargs) -> str: ...

@@ -6,7 +6,7 @@ import itertools
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class Options:
     bucket: str | None = None
     inout: str | Sequence[str] | None = None
     compare: Mapping[str, Any] | None = None
-    reference: Callable[..., Any] | None = None
+    reference: Callable[..., Any] | Literal["engine"] | None = None
     tolerance: Any = None
     engine: str = "auto"
     device: str | None = None
@@ -91,7 +91,8 @@ class Declaration:
     """A kernel as declared: everything that its calls need and that no call changes.
 
     `written` and `restored` are Python names: the arrays that the kernel may write, and those of them whose old content
-    matters; `doubtful` are those of them that the source does not prove to be written. `settings` are the tuning
+    matters; `doubtful` are those of them that the source does not prove to be written, `unread` those of the restored ones
+    that it proves never to be read. `settings` are the tuning
     run's; `key` is the rule of `key=`.
     """
 
@@ -109,6 +110,7 @@ class Declaration:
     reaches: tuple[tuple[str, str], ...]
     julia_written: frozenset[str] = frozenset()
     doubtful: frozenset[str] = frozenset()
+    unread: frozenset[str] = frozenset()
     reference: str = ""  # module:name, of the kernel
 
     @property
@@ -182,7 +184,7 @@ class Declaration:
         """Return what a run writes, under the Python names."""
         from jlkern.source import Effects
 
-        return Effects(written=frozenset(self.written), read_first=self.restored, unknown=())
+        return Effects(frozenset(self.written), self.restored, (), self.unread)
 
 
 def declare(options: Options, source: KernelSource, parameters: Parameters, space: Space, title: str) -> Declaration:
@@ -215,6 +217,7 @@ def declare(options: Options, source: KernelSource, parameters: Parameters, spac
     key = _key_rule(options, names)
     _check_used(options, source, space, ndrange)
     written, restored, doubtful = _effects(options, source, names, title)
+    inout = _names(options.inout, names, "inout=")
     if options.first_call not in FIRST_CALLS:
         raise OptionError(f"first_call= must be one of {_listed(FIRST_CALLS)}, got {options.first_call!r}")
     space.default()  # an empty space is an error of the declaration, not of the first call
@@ -234,6 +237,9 @@ def declare(options: Options, source: KernelSource, parameters: Parameters, spac
             (t, f"val {source.vals.index(t) + 1}" if t in source.vals else "const") for t in sorted(space.names)
         ),
         doubtful=doubtful,
+        unread=frozenset(
+            p for p, j in zip(names, source.names, strict=True) if j in source.effects.unread and p not in inout
+        ),
         julia_written=frozenset(j for n, j in zip(names, source.names, strict=True) if n in written),
     )
 
@@ -326,8 +332,10 @@ def _settings(options: Options, names: tuple[str, ...], written: tuple[str, ...]
             raise OptionError(f"compare= names {name!r}, which is none of the outputs {_listed(written)}{hint}")
         if function is not None and not callable(function):
             raise OptionError(f"compare={{{name!r}: ...}} must be a function or None, got {function!r}")
-    if options.reference is not None and not callable(options.reference):
-        raise OptionError(f"reference= must be a function of the kernel's arguments, got {options.reference!r}")
+    if options.reference not in (None, "engine") and not callable(options.reference):
+        raise OptionError(
+            f"reference= must be a function of the kernel's arguments or 'engine', got {options.reference!r}"
+        )
     _check_tolerance(options.tolerance, names)
     if type(options.seed) is not int:
         raise OptionError(f"seed= must be an int, got {options.seed!r}")

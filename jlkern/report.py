@@ -112,6 +112,9 @@ def explanation_text(e: Explanation) -> str:
     if e.seconds is not None:
         gain = f", {e.margin:.2f} times the default's speed" if e.margin is not None else ""
         lines.append(f"  measured       {format_seconds(e.seconds)}{gain}")
+    if e.verified is not None:
+        told = "; ".join(map(str, e.verified.differences)) or "nothing is launched"
+        lines.append(f"  verified       largest differences from the {e.verified.engine} engine: {told}")
     lines += [f"  note           {note}" for note in e.notes]
     lines += [f"  {'tunes anew for' if i == 0 else '':14} {what}" for i, what in enumerate(e.retune)]
     if e.trials:

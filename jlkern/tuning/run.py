@@ -163,7 +163,7 @@ class _Run:
         """Take the reference, and try the default."""
         lab, default = self.lab, self.default
         lab.load()
-        if self.settings.reference is not None:
+        if callable(self.settings.reference):
             lab.run_reference(self.settings.reference)
         known = lab.known.get(default)
         trial = lab.attempt(default, settle=True)

@@ -73,7 +73,8 @@ class TuneSettings:
     max_evals, time_limit: evaluations that are made anew, and seconds of the whole run, at most.
     seed: makes the search's choices repeatable.
     compare: per output, a function whose results must agree instead, or None to ignore the output.
-    reference: a function of the kernel's arguments that fills the outputs, or returns them (an array, or a dict).
+    reference: a function of the kernel's arguments that fills the outputs, or returns them (an array, or a dict);
+        `"engine"` in a declaration becomes one that runs the default configuration on the other engine.
     tolerance: relative, or (relative, absolute); or a mapping of outputs to these.
     on_busy: when another process tunes this key: `"wait"` for its winner, or use the `"default"` at once.
     wait_limit: seconds to wait at most.
@@ -92,7 +93,7 @@ class TuneSettings:
     time_limit: float | None = None
     seed: int = 0
     compare: Compare = field(default_factory=dict)
-    reference: Callable[..., Any] | None = None
+    reference: Callable[..., Any] | Literal["engine"] | None = None
     tolerance: Tolerance | Mapping[str, Tolerance] | None = None
     on_busy: Literal["wait", "default"] = "wait"
     wait_limit: float = 600.0
