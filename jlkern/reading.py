@@ -68,7 +68,7 @@ def read(text: str, where: Where, tunables: tuple[str, ...], name: str | None, p
         line=function.pos.line,
         vals=vals,
         digest=hashlib.sha256(f"{function.name}\0{digest}".encode()).hexdigest(),
-        effects=Effects(effects.written & data, effects.read_first & data, unknown),
+        effects=Effects(effects.written & data, effects.read_first & data, unknown, effects.unread & data),
         mentioned=_mentioned(tree),
         ndrange_param=proof.param,
         ndrange_dims=proof.dims,

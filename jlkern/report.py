@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jlkern.tuning.task import TuneResult
 
 
-# Rows whose samples scatter by more are marked: their time is the least sample instead of the median.
+# Rows whose samples scatter by more are marked: their time is the least sample instead of the lower quartile.
 NOISY: Final = 1.0
 
 

@@ -204,6 +204,7 @@ def _facts(source: KernelSource) -> dict[str, Any]:
         "written": sorted(effects.written),
         "read_first": sorted(effects.read_first),
         "unknown": effects.unknown,
+        "unread": sorted(effects.unread),
         "mentioned": None if source.mentioned is None else sorted(source.mentioned),
         "ndrange": [source.ndrange_param, source.ndrange_dims],
     }
@@ -219,7 +220,9 @@ def _from_facts(facts: Any, text: str, origin: Origin) -> KernelSource:
         line=facts["line"],
         vals=tuple(facts["vals"]),
         digest=facts["digest"],
-        effects=Effects(frozenset(facts["written"]), frozenset(facts["read_first"]), unknown),
+        effects=Effects(
+            frozenset(facts["written"]), frozenset(facts["read_first"]), unknown, frozenset(facts["unread"])
+        ),
         mentioned=None if facts["mentioned"] is None else frozenset(facts["mentioned"]),
         ndrange_param=facts["ndrange"][0],
         ndrange_dims=facts["ndrange"][1],

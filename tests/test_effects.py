@@ -247,3 +247,24 @@ def test_ndrange_is_not_proved(body: str, problem: str) -> None:
 
 def test_ndrange_is_of_the_first_written_parameter() -> None:
     assert load("i = @index(Global)\nx[i] = 1\nz[i] = 2", "y, x, z").ndrange_param == "x"
+
+
+@pytest.mark.parametrize(
+    ("body", "unread"),
+    [
+        ("y[i] = x[i]", ""),
+        ("if x[i] > 0\n y[i] = 1\nend", "y"),
+        ("y[2i] = x[i]", "y"),
+        ("y[i], y[i + 1] = x[i], x[i]", "y"),
+        ("y[i] += x[i]", ""),
+        ("@atomic y[1] += x[i]", ""),
+        ("y[2i] = x[i]\ny[1] = sum(y)", ""),
+        ("if y[i] > 0\n y[i] = 1\nend", ""),
+        ("z = y\nz[2i] = 1", ""),
+        ("put!(y, 2i)", ""),
+    ],
+)
+def test_what_is_written_in_part_but_never_read(body: str, unread: str) -> None:
+    source = load(INDEX + body, before="put!(a, i) = (a[i] = 1)")
+    assert " ".join(sorted(source.effects.unread)) == unread
+    assert source.effects.unread <= source.effects.read_first

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jlkern.effects import Effects
 from jlkern.engines.base import CompileRequest, Device, Engine, Environment, Launcher
 from jlkern.errors import BoundsError, CompileError, OptionError, TuningError, TuningWarning
 from jlkern.knobs import knobs
@@ -116,6 +117,7 @@ def make_task(
     names=("y", "x"),
     written=("y",),
     read_first=(),
+    unread=(),
     store=None,
     shapes=(("y", (8,)),),
     **settings,
@@ -133,7 +135,7 @@ def make_task(
         ndrange=lambda params: (8,),
         names=names,
         args=args,
-        effects=SimpleNamespace(written=frozenset(written), read_first=frozenset(read_first), unknown=()),
+        effects=Effects(frozenset(written), frozenset(read_first), (), frozenset(unread)),
         key=MemoKey(
             "fake", "0" * 64, tuple((n, "const") for n in tune_values), ("f8[1]F",) * 2, shapes, engine.environment()
         ),
@@ -180,6 +182,28 @@ def test_in_place_and_accumulating_kernels_are_verified_and_timed_on_restored_ar
     assert str(result.best) == "block=128" and set(statuses(result).values()) == {"ok"}
     assert set(seen) == {5.0}
     assert (y == 5).all()
+
+
+@pytest.mark.parametrize(("unread", "overlap", "batches"), [((), False, 1), (("y",), False, 10), (("y",), True, 1)])
+def test_what_is_never_read_is_timed_in_batches_unless_it_overlaps(unread, overlap, batches):
+    lengths = set()
+
+    class Engine2(FakeEngine):
+        def compile(self, request):
+            launcher = super().compile(request)
+            sampler = launcher.sampler
+
+            def noted(ndrange, args):
+                sample = sampler(ndrange, args)
+                return lambda n: lengths.add(n) or sample(n)
+
+            launcher.sampler = noted
+            return launcher
+
+    whole = np.arange(16.0)
+    args = (whole[:8], whole[4:12]) if overlap else (np.zeros(8), np.arange(8.0))
+    tune(make_task(Engine2(add_one, lambda c: 1e-4), args=args, read_first=("y",), unread=unread))
+    assert max(lengths) == pytest.approx(batches, abs=batches // 5)
 
 
 def test_overlapping_arguments_stay_overlapping():

@@ -49,7 +49,9 @@ def effects_of(kernel: n.FunctionDef, findings: Findings, exact: Iterable[str]) 
         (param, *why) for param, why in findings.unknown.items() if param not in written and param not in scalars
     )
     doubtful = written & findings.unknown.keys()
-    return Effects(frozenset(written), frozenset((written - once) | doubtful), unknown)
+    read = findings.reads | {write.param for write in findings.writes if not write.plain}
+    restored = (written - once) | doubtful
+    return Effects(frozenset(written), frozenset(restored), unknown, frozenset(restored - doubtful - read))
 
 
 def _scalars(kernel: n.FunctionDef) -> set[str]:

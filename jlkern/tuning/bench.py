@@ -1,20 +1,25 @@
 """Honest timing: how samples are taken, and what may be concluded from them.
 
 The first half works on plain lists of numbers; only the second takes samples. Times are never averaged: noise adds to a
-time and never takes away, so medians and quartiles stand for a list. Contenders are compared by samples that were taken
-in turn, round by round, so that a drift of the machine's speed meets all of them.
+time and never takes away, so a list's lower quartile stands for it, which stays what it was when every second sample
+was held up by something else. Contenders are compared by samples that were taken in turn, round by round, so that a
+drift of the machine's speed meets all of them.
 
-On a busy machine a parallel launch may take a hundred times longer at random, and then the median is whichever of the
-two times came more often. So a list that scatters by more than `WILD` is judged by its fast samples alone.
+On a busy machine a parallel launch may take a hundred times longer at random. So a sample that took much longer than
+others of its launcher is taken once more, on another core, and a list that scatters by more than `WILD` even so is
+judged by its fast samples alone.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
+
+from jlkern.tuning.cores import change_core
 
 # A gain below this is not worth leaving the default for, nor is it told apart from where the arrays happen to lie.
 LEAST_GAIN: Final = 0.01
@@ -22,17 +27,38 @@ LEAST_GAIN: Final = 0.01
 ALPHA: Final = 0.01
 # With few samples, all of one must lie below all of the other by this much. (samples, margin), the first that applies.
 SEPARATION: Final = ((5, LEAST_GAIN), (4, 0.05), (3, 0.10), (2, 0.25))
-# Contenders whose medians differ by less than this are a tie when the samples do not tell them apart either.
+# Contenders whose times differ by less than this are a tie when the samples do not tell them apart either.
 TIE: Final = 0.02
-# A spread from which on the median means nothing.
+# The quantile that stands for a list.
+LOW: Final = 0.25
+# A spread from which on no quantile means anything.
 WILD: Final = 1.0
 # The part of a wild list that counts: up to this many times the least sample, and how many there have to be.
 FAST: Final = 2.0
 FAST_SAMPLES: Final = 5
+# How many of the fastest samples of a pair are looked at, at least; of many samples it is their fastest quarter.
+FASTEST: Final = 10
 # And by how much the fast samples have to be apart.
 FAST_GAIN: Final = 0.05
 # A factor between two contenders that may be the machine's doing: a few more samples have to agree on it.
 SUSPECT: Final = 10.0
+SUSPECT_SAMPLES: Final = 9
+# A sample that took this many times the least of its launcher was held up: it is taken once more.
+HELD_UP: Final = 2.0
+# Seconds of a launch that are long beside whatever holds it up.
+LONG: Final = 0.02
+# Seconds without a launch after which threads may sleep: a short kernel is launched once before it is timed, since what
+# counts is what a caller's loop sees, not how long it takes to wake them where others have their cores.
+PAUSE: Final = 5e-5
+# Seconds that a sample of short launches takes.
+TARGET: Final = 1e-3
+# Rounds of a race: the fewest after which a contender may be left out for being behind, the default for being beaten,
+# and after which contenders that are as good as tied end it; and how the margin behind which one stays shrinks.
+RACE_CUT: Final = 5
+RACE_BEATEN: Final = 9
+RACE_TIED: Final = 15
+RACE_ROUNDS: Final = 61
+RACE_MARGIN: Final = 0.5
 
 # --- conclusions from samples -----------------------------------------------------------------------------------------
 
@@ -73,17 +99,17 @@ def spread(samples: Sequence[float]) -> float:
 
 
 def wild(samples: Sequence[float]) -> bool:
-    """Tell whether samples scatter so much that their median means nothing."""
+    """Tell whether samples scatter so much that no quantile means anything."""
     return spread(samples) > WILD
 
 
 def location(samples: Sequence[float]) -> float:
-    """Return the time that samples stand for: their median, or the least one where they are wild.
+    """Return the time that samples stand for: their lower quartile, or the least one where they are wild.
 
     >>> location([1.0, 3.0, 2.0]), location([1.0, 99.0, 99.0])
-    (2.0, 1.0)
+    (1.5, 1.0)
     """
-    return min(samples) if wild(samples) else median(samples)
+    return min(samples) if wild(samples) else quantile(samples, LOW)
 
 
 def steady(samples: Sequence[float], window: int = 8, limit: float = 0.05) -> bool:
@@ -124,9 +150,10 @@ def median_interval(samples: Sequence[float], alpha: float = ALPHA) -> tuple[flo
 def faster(a: Sequence[float], b: Sequence[float], alpha: float = ALPHA, gain: float = LEAST_GAIN) -> bool:
     """Tell whether `a` is faster than `b` by more than the noise and more than `gain`.
 
-    `a[i]` and `b[i]` were sampled in the same round. Either the interval of the median of their ratios lies below
-    1 - gain, or every sample of `a` is below every one of `b`, by a margin that is larger for few samples. Where either
-    is wild, pairs tell nothing, and the fast samples of `a` have to be below those of `b`.
+    `a[i]` and `b[i]` were sampled in the same round. One of these has to hold: the interval of the median of their
+    ratios lies below 1 - gain; the fastest of all samples are `a`'s; every sample
+    of `a` is below every one of `b`, by a margin that is larger for few samples. Where either is wild, pairs tell
+    nothing, and the fast samples of `a` have to be below those of `b`.
     """
     n = min(len(a), len(b))
     if n == 0:
@@ -136,13 +163,36 @@ def faster(a: Sequence[float], b: Sequence[float], alpha: float = ALPHA, gain: f
         few = min(len(fast), len(other)) < FAST_SAMPLES
         return not few and max(fast) < min(other) * (1 - max(FAST_GAIN, gain))
     ratios = [x / y if y > 0 else math.inf for x, y in zip(a[:n], b[:n], strict=True)]
-    if median_interval(ratios, alpha)[1] < 1 - gain:
+    # Either of two tests may claim it, so each gets half of the chance to be wrong.
+    if median_interval(ratios, alpha / 2)[1] < 1 - gain or _leads(a[:n], [y * (1 - gain) for y in b[:n]], alpha / 2):
         return True
     for least, margin in SEPARATION:
         if n >= least:
-            # Outliers of a long list would hide what the bulk shows; there the interval above decides.
+            # Outliers of a long list would hide what the bulk shows; there the tests above decide.
             return max(a[:n]) < min(b[:n]) * (1 - max(margin, gain))
     return False
+
+
+def _leads(a: Sequence[float], b: Sequence[float], alpha: float) -> bool:
+    """Tell whether the fastest of all samples are `a`'s more often than chance would have it.
+
+    What holds samples up only makes slow ones slower, so it changes nothing here.
+    """
+    n = len(a)
+    both = sorted([(x, 1) for x in b] + [(x, 2) for x in a])  # of equal ones, those of b count first
+    first = max(min(n, FASTEST), n // 2)
+    return sum(owner == 2 for _, owner in both[:first]) >= _majority(n, first, alpha)
+
+
+@functools.lru_cache(maxsize=1024)
+def _majority(n: int, first: int, alpha: float) -> int:
+    """Return how many of the fastest of 2 n samples one of two equal contenders has with a chance of alpha at most."""
+    tail, whole = 0.0, math.comb(2 * n, first)
+    for ours in range(first, -1, -1):
+        tail += math.comb(n, ours) * math.comb(n, first - ours) / whole
+        if tail > alpha:
+            return ours + 1
+    return 0
 
 
 def _fast(samples: Sequence[float]) -> list[float]:
@@ -178,6 +228,9 @@ def choose(rounds: Sequence[Sequence[float]], default: int | None = 0, alpha: fl
 # --- taking samples ---------------------------------------------------------------------------------------------------
 
 
+_awake = -math.inf  # when the last sample ended, by any stopwatch
+
+
 @dataclass
 class Stopwatch:
     """Samples one launcher.
@@ -188,36 +241,68 @@ class Stopwatch:
     restore: brings the written arrays back, outside the timed region; None where launches may follow each other, and
         then short kernels are timed in batches.
     batch: launches per sample.
+    move: takes the calling thread to another core.
     """
 
     launch: Callable[[int], float]
     restore: Callable[[], None] | None = None
     batch: int = 1
+    move: Callable[[], bool] = change_core
     taken: int = field(default=0, repr=False)
+    least: float = field(default=math.inf, repr=False)
 
     def sample(self) -> float:
-        """Return the seconds of one launch."""
+        """Return the seconds of one launch.
+
+        When they are far more than the least so far, something else had the core of one of the threads, or two threads
+        the same core, which can last for many launches: the calling thread moves, and the sample is taken once more.
+        """
+        seconds = self._once()
+        if HELD_UP * self.least < seconds < LONG and self.move():
+            self._once()  # caches are cold on the other core
+            seconds = min(seconds, self._once())
+        self.least = min(self.least, seconds)
+        return seconds
+
+    def _once(self) -> float:
+        global _awake
         self.taken += 1
         if self.restore is not None:
             self.restore()
-            return self.launch(1)
-        return self.launch(self.batch) / self.batch
+            seconds = self.launch(1)
+        else:
+            if self.least < LONG and time.perf_counter() - _awake > PAUSE:
+                self.launch(1)
+            seconds = self.launch(self.batch) / self.batch
+        _awake = time.perf_counter()
+        return seconds
 
-    def calibrate(self, target: float = 5e-4, most: int = 10_000) -> float:
-        """Warm up and choose the batch so that a sample takes about `target` seconds; return a first estimate."""
-        once = self.sample()
+    def calibrate(self, target: float = TARGET, most: int = 10_000, expected: float = 0.0) -> float:
+        """Warm up and choose the batch so that a sample takes about `target` seconds; return a first estimate.
+
+        `expected` is what others took just now: a first launch that takes much longer is made on another core as well.
+        """
+        once = self._once()
+        if HELD_UP * expected < once < LONG and self.move():
+            once = min(once, self._once())
+        if once < LONG:  # the first ones were cold, and what holds a launch up may do so twice
+            once = min(once, self._once(), self._once())
+        self.least = once
         if self.restore is not None or once >= target:
             return once
         while True:
             seconds = self.sample()
-            if seconds * self.batch >= target / 2 or self.batch >= most:
+            if self.batch >= most:
+                return seconds
+            if seconds * self.batch >= target / 2:
+                self.batch = min(most, max(self.batch, round(target / seconds)))
                 return seconds
             grown = math.ceil(target / seconds) if seconds > 0 else most
             self.batch = max(self.batch * 2, min(grown, self.batch * 16))
             self.batch = min(self.batch, most)
 
 
-def settle(sample: Callable[[], float], over: Callable[[], bool], most: int = 64) -> tuple[list[float], bool]:
+def settle(sample: Callable[[], float], over: Callable[[], bool], most: int = 32) -> tuple[list[float], bool]:
     """Sample until steady; return the last samples and whether they are steady.
 
     A kernel so slow that the budget ends first is judged by what there is, by two samples at least.
@@ -237,16 +322,17 @@ def measure(
     best: float = math.inf,
     over: Callable[[], bool] = lambda: False,
     few: int = 3,
-    enough: int = 9,
+    enough: int = 5,
     loser: float = 1.5,
 ) -> list[float]:
     """Sample one candidate of a search: `few` times cheaply, and on to `enough` only when it may rank near the best.
 
     A candidate is dropped once even its fastest sample is `loser` times slower than the best so far. `over` tells that
-    the candidate has had its share of time; one sample is taken at least. Wild samples get three times as many.
+    the candidate has had its share of time; one sample is taken at least. Wild samples get five times as many.
     """
     samples: list[float] = []
-    while len(samples) < enough or (len(samples) < 3 * enough and wild(samples)):
+    suspect = False
+    while len(samples) < enough or (suspect and len(samples) < SUSPECT_SAMPLES) or _unsure(samples, 5 * enough):
         samples.append(sample())
         # The first sample may still be a cold one, so only a hopeless one ends it there.
         limit = best * (loser if len(samples) >= few else 2 * loser)
@@ -259,11 +345,15 @@ def measure(
     return samples
 
 
+def _unsure(samples: Sequence[float], most: int) -> bool:
+    return len(samples) < most and wild(samples)
+
+
 def race(
     samplers: Sequence[Callable[[], float]],
     default: int | None = 0,
     over: Callable[[], bool] = lambda: False,
-    most: int = 31,
+    most: int = RACE_ROUNDS,
     alpha: float = ALPHA,
     least: int = 2,
 ) -> list[list[float]]:
@@ -271,9 +361,11 @@ def race(
 
     At most `most` rounds, and `least` whatever `over` says: one round alone decides nothing.
 
-    Each round samples every contender that is left, in alternating order. Contenders that are clearly slower than the
-    leader drop out, except the default; those that are slower by far get some more rounds, as does the default then. A
-    sample that is not finite or not positive drops its contender altogether.
+    Each round samples every contender that is left, in alternating order. One drops out when it is slower than the
+    leader beyond the noise, or behind it by a margin that shrinks with the rounds; by how much any of them may be off
+    then is little. Those that are slower by far get some more rounds. The default stays until it is beaten beyond the
+    noise, whatever its distance. The race ends when nobody but the leader and what ties with it is left. A sample that
+    is not finite or not positive drops its contender altogether.
     """
     rounds: list[list[float]] = [[] for _ in samplers]
     left = list(range(len(samplers)))
@@ -288,13 +380,21 @@ def race(
             else:
                 rounds[i] = []
         left = [i for i in left if rounds[i]]
-        if len(left) < 2 or (number + 1 >= least and over()):
+        done = number + 1
+        if len(left) < 2 or (done >= least and over()):
             break
         places = {i: location(rounds[i]) for i in left}
         leader = min(left, key=lambda i: places[i])
         suspect = [i for i in left if places[i] > SUSPECT * places[leader]]
         slower = [i for i in left if i != leader and faster(rounds[leader], rounds[i], each)]
-        left = [i for i in left if i not in slower or i == default or (i in suspect and number + 1 < FAST_SAMPLES)]
-        if number + 1 >= 5 * (2 if suspect else 1) and all(i == leader or i in slower for i in left):
+        margin = TIE + RACE_MARGIN / done if done >= RACE_CUT else math.inf
+        out = {i for i in left if i != default and (i in slower or places[i] > places[leader] * (1 + margin))}
+        out -= {leader, *(suspect if done < FAST_SAMPLES else ())}
+        if default in slower and done >= RACE_BEATEN:
+            out.add(default)
+        open_ones = [i for i in left if i != leader and i not in out and i not in slower]
+        tied = done >= RACE_TIED and all(places[i] <= places[leader] * (1 + TIE) for i in open_ones)
+        if done >= RACE_CUT * (2 if suspect else 1) and (tied or not open_ones):
             break
+        left = [i for i in left if i not in out]
     return rounds

@@ -37,7 +37,8 @@ class Scratch:
     """The arguments to run candidates on, and what brings the copied ones back to the caller's content.
 
     `args` are all arguments in order; `outputs` maps each written array's name to its copy; `kept` are copies of
-    outputs, each with one of the caller's content beside it (for `make_scratch` with `allocate` only).
+    outputs, each with one of the caller's content beside it (for `make_scratch` with `allocate` only); `alone` are the
+    outputs that share memory with no other argument.
     """
 
     args: tuple[Any, ...]
@@ -45,7 +46,7 @@ class Scratch:
     bytes: int
     kept: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]
     _pairs: dict[str, list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]]
-    _alone: frozenset[str]
+    alone: frozenset[str]
     _all: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]
 
     def refresh(self) -> None:
@@ -78,7 +79,7 @@ class Scratch:
         Only outputs that share memory with no other argument can be filled so; others keep their content.
         """
         for name in names:
-            if name in self._alone and name in reference:
+            if name in self.alone and name in reference:
                 np.copyto(self.outputs[name], opposite(reference[name]))
 
 

@@ -165,7 +165,7 @@ class TuneTask:
 class Trial:
     """One configuration's fate: `seconds` per launch and their relative `spread`; None where not measured.
 
-    The seconds are the samples' median, or the least where the spread is more than 1 (100 %).
+    The seconds are the samples' lower quartile, or the least one where the spread is more than 1 (100 %).
     """
 
     config: Config

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # A candidate's share of measuring time, and how many compiled candidates are kept for the final rounds.
 SHARE: Final = 0.3
-KEEP: Final = 12
+KEEP: Final = 24
 # Noise only adds: a time from the final rounds that is so many times the search's says nothing.
 FAR_WORSE: Final = 3.0
 # The part of the time limit that one wait for the device's lock may take.
@@ -78,6 +78,7 @@ class Lab:
     crashed: list[Config] = field(default_factory=list)  # skipped
     unfinished: list[Config] = field(default_factory=list)  # to be tried again
     launchers: dict[Config, Launcher] = field(default_factory=dict)
+    batches: dict[Config, int] = field(default_factory=dict)  # launches per sample
     reference: dict[str, np.ndarray[Any, Any]] | None = None
     reference_name: str = ""
     reference_config: Config | None = None
@@ -90,7 +91,9 @@ class Lab:
     def __post_init__(self) -> None:
         effects, outputs = self.task.effects, self.scratch.outputs
         self.compared = [n for n in outputs if self.task.settings.compare.get(n, n) is not None]
-        self.restored = [n for n in outputs if n in effects.read_first]
+        # What a kernel never reads needs no restoring for the clock's sake, so that launches may follow each other.
+        unread = effects.unread & self.scratch.alone if self.isolation is None else frozenset()
+        self.restored = [n for n in outputs if n in effects.read_first - unread]
         self.overwritten = [n for n in outputs if n not in effects.read_first]
         self.poisoned: list[str] | None = None  # None: not known yet
         self.engine: Engine = self.task.engine if self.isolation is None else self.isolation.engine
@@ -201,7 +204,7 @@ class Lab:
             wrong = self.verify(config, launcher, ndrange)
             if wrong is not None:
                 return Trial(config, "wrong", reason=wrong)
-            samples = self.measure(launcher, ndrange, settle)
+            samples = self.measure(config, launcher, ndrange, settle)
         except MemoryError as problem:
             if self.reference is None:  # nothing can be compared, so that no candidate can be tried
                 raise ScratchTooLarge(f"there is no memory for a copy of the result ({problem})") from None
@@ -296,20 +299,22 @@ class Lab:
         self.scratch.restore()
         return bench.Stopwatch(launcher.sampler(ndrange, self.scratch.args), self.restore)
 
-    def measure(self, launcher: Launcher, ndrange: tuple[int, ...], settle: bool = False) -> list[float]:
+    def measure(
+        self, config: Config, launcher: Launcher, ndrange: tuple[int, ...], settle: bool = False
+    ) -> list[float]:
         """Return samples of a launcher, few when it is clearly slower than the best so far."""
         with self.measuring():
             watch = self.stopwatch(launcher, ndrange)
-            watch.calibrate()
+            best = self.best()
+            watch.calibrate(expected=best if math.isfinite(best) else 0.0)
+            self.batches[config] = watch.batch
             start = time.monotonic()
             if settle:
                 limit = 2.0 if self.clock.limit is None else min(2.0, 0.1 * self.clock.limit)
                 samples, good = bench.settle(watch.sample, lambda: time.monotonic() - start > limit)
                 self.noisy = self.noisy or not good
                 return samples
-            return bench.measure(
-                watch.sample, self.best(), lambda: time.monotonic() - start > SHARE or self.clock.over()
-            )
+            return bench.measure(watch.sample, best, lambda: time.monotonic() - start > SHARE or self.clock.over())
 
     @contextmanager
     def measuring(self) -> Iterator[None]:
@@ -338,7 +343,11 @@ class Lab:
                 return None
             with self.measuring():
                 watch = self.stopwatch(launcher, ndrange)
-                watch.calibrate()
+                if config in self.batches:
+                    watch.batch = self.batches[config]
+                    watch.sample()
+                else:
+                    watch.calibrate()
         except Exception as problem:
             self.fail(config, _status(problem, "launch"), _reason(problem))
             return None

@@ -100,6 +100,8 @@ def difference(
     if a.dtype.kind not in "biufc" or b.dtype.kind not in "biufc":
         same = bool(np.array_equal(a, b))
         return None if same else f"{name} is {got!r}, the reference has {want!r}"
+    if a.dtype == b.dtype and np.array_equal(a, b):
+        return None  # what most candidates do, and by far the shortest to find out
     if limits is None:
         kinds = [a.dtype, b.dtype]
         if made_of is not None and b.dtype.kind in "fc":
