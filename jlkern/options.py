@@ -91,9 +91,8 @@ class Declaration:
     """A kernel as declared: everything that its calls need and that no call changes.
 
     `written` and `restored` are Python names: the arrays that the kernel may write, and those of them whose old content
-    matters; `doubtful` are those of them that the source does not prove to be written, `unread` those of the restored ones
-    that it proves never to be read. `settings` are the tuning
-    run's; `key` is the rule of `key=`.
+    matters; `doubtful` are those of them that the source does not prove to be written, `unread` those of the restored
+    ones that it proves never to be read. `settings` are the tuning run's; `key` is the rule of `key=`.
     """
 
     title: str

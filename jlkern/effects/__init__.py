@@ -13,9 +13,9 @@ class Effects:
     """What a kernel does to its parameters.
 
     `written` are those that it may write, `read_first` those of them whose old content may matter (so that a repeated
-    run needs them restored), `unknown` those of which neither can be told, each with a line and the reason. `unread` are
-    those of `read_first` that it never reads: their old content stays where nothing is written, and nothing else, so
-    that runs may follow each other.
+    run needs them restored), `unknown` those of which neither can be told, each with a line and the reason. `unread`
+    are those of `read_first` that it never reads: their old content stays where nothing is written, and nothing else,
+    so that runs may follow each other.
     """
 
     written: frozenset[str]
