@@ -6,12 +6,15 @@ import importlib
 import platform
 import sys
 import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
 import jlkern
 from jlkern import knobs
+from jlkern.engines.julia.setup import GPUS
 from jlkern.errors import JlkernError
 from jlkern.kernel import Kernel
 from jlkern.report import table
@@ -197,7 +200,55 @@ def _tune_record(path: str) -> None:
 
 
 @main.command()
-def doctor() -> None:
+@click.option("--gpu", "gpus", multiple=True, type=click.Choice(GPUS), help="Also the package for these devices.")
+@click.option("--image", "with_image", is_flag=True, help="Also a system image, from which Julia starts faster.")
+def setup(gpus: tuple[str, ...], with_image: bool) -> None:
+    """Download Julia and KernelAbstractions.jl for the julia engine, once; nothing else ever downloads.
+
+    Where PYTHON_JULIACALL_EXE and PYTHON_JULIACALL_PROJECT name a Julia of yours, that is checked instead.
+    """
+    from jlkern.engines.julia.setup import setup as set_up
+
+    try:
+        with _telling() as tell:
+            made = set_up(gpus, with_image, tell)
+    except JlkernError as problem:
+        raise click.ClickException(str(problem)) from problem
+    except KeyboardInterrupt:
+        raise click.ClickException("interrupted; run `jlkern setup` again, it goes on where it stopped") from None
+    for remark in made.remarks:
+        click.echo(f"note: {remark}", err=True)
+    found = made.installation
+    what = ", ".join(f"{name} {made.facts[name]}" for name in ("julia", "KernelAbstractions", "juliacall"))
+    click.echo(f"the julia engine is ready: {what}")
+    click.echo(f"  julia    {found.executable}\n  project  {found.project}\n  image    {made.image or 'none'}")
+
+
+@contextmanager
+def _telling() -> Iterator[Callable[[str, str], None]]:
+    """Show what is being done: on a terminal one line that moves, else a line for each thing."""
+    if not sys.stderr.isatty():
+        yield lambda step, line: click.echo(f"  {line}" if line else f"{step} ...", err=True)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(stderr=True)
+    with console.status("") as status:
+
+        def tell(step: str, line: str) -> None:
+            text = Text(f"{step} ...", "bold")
+            if line:
+                text.append(f" {line.strip()}", "dim")
+            text.truncate(max(20, console.width - 4), overflow="ellipsis")
+            status.update(text)
+
+        yield tell
+
+
+@main.command()
+@click.option("--start", is_flag=True, help="Also start Julia, which takes seconds.")
+def doctor(start: bool) -> None:
     """Check what jlkern needs, and print where and with what it runs."""
     rows = [("python", platform.python_version(), ""), ("jlkern", jlkern.__version__, "")]
     for name in ("numpy", "numba", "kernel_tuner", "tree_sitter", "tree_sitter_julia"):
@@ -209,7 +260,7 @@ def doctor() -> None:
         rows.append(("engine numba", "ok", f"{device.name} ({device.kind})"))
     except Exception as problem:  # whatever is broken is what the user wants to see here
         rows.append(("engine numba", "fails", f"{type(problem).__name__}: {problem}"))
-    rows.append(("engine julia", "-", "not available in this version"))
+    rows.extend(_about_julia(start))
     from jlkern.memo.store import open_store
 
     path = open_store().path
@@ -222,6 +273,46 @@ def doctor() -> None:
     click.echo(table(knobs.describe(), ("setting", "value", "")))
     if any(row[1] in ("missing", "fails") for row in rows):
         raise SystemExit(1)
+
+
+def _about_julia(start: bool) -> list[tuple[str, str, str]]:
+    """Return doctor's rows on Julia: found without starting it, unless that is asked for."""
+    from jlkern.engines.julia import image, installation
+
+    try:
+        found = installation.find()
+    except JlkernError as problem:
+        absent = installation.option("exe") is None and not (installation.home() / installation.RECORD).exists()
+        return [("engine julia", "not set up" if absent else "fails", str(problem))]
+    known = ", ".join(f"{name} {value}" for name, value in installation.facts().items())
+    by = "named by the environment" if found.origin == "environment" else f"of `jlkern setup`: {known}"
+    fitting = image.find(found)
+    of_image = fitting or ("outdated: jlkern setup --image" if image.outdated(found) else "none: jlkern setup --image")
+    rows = [
+        ("engine julia", "set up", by),
+        ("  executable", image.julia_version(found) or "fails", found.executable),
+        ("  project", "", found.project),
+        ("  image", "", installation.option("sysimage") or of_image),
+    ]
+    if start:
+        rows.append(_started())
+    return rows
+
+
+def _started() -> tuple[str, str, str]:
+    import time
+
+    from jlkern.engines.julia.bridge import runtime
+
+    begin = time.perf_counter()
+    try:
+        julia = runtime()
+    except JlkernError as problem:
+        return ("  start", "fails", str(problem))
+    versions = ", ".join(f"{name} {value}" for name, value in julia.versions.items())
+    calls = "direct" if julia.fast is not None else "slow: this Python's objects are not as expected"
+    seconds = time.perf_counter() - begin
+    return ("  start", "ok", f"{seconds:.1f} s: {versions}, {julia.threads} threads, calls {calls}")
 
 
 def _version(package: str) -> tuple[str, str]:

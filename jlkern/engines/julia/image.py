@@ -72,7 +72,10 @@ def place(found: Installation) -> Path | None:
     if version is None:
         return None
     parts = [_FORMAT, version, _cpu(), runtime_digest(), hashlib.sha256(_SCRIPT.read_bytes()).hexdigest()]
-    files = [Path(found.executable), *(Path(found.project) / name for name in ("Project.toml", "Manifest.toml"))]
+    files = [
+        Path(found.executable).resolve(),
+        *(Path(found.project) / name for name in ("Project.toml", "Manifest.toml")),
+    ]
     # packages that are found by their folder, with no manifest
     load_path = os.environ.get("JULIA_LOAD_PATH", "").split(os.pathsep)
     files += [Path(folder) / name / "Project.toml" for folder in load_path if folder for name in PACKAGES]
@@ -144,9 +147,15 @@ def build(found: Installation, trace: Path, tell: Callable[[str], None]) -> Path
 
 
 def adopt(found: Installation, built: Path) -> Path:
-    """Put a built image in its place, and remove those that this Julia had before."""
+    """Put a built image in its place, and remove those that this Julia had before.
+
+    Raises
+    ------
+    EngineError
+        Julia or its packages changed since the image was begun.
+    """
     final = place(found)
-    if final is None:
+    if final is None or built.name.split(".")[0] != final.stem:
         raise EngineError("Julia changed while its system image was built; run `jlkern setup --image` again")
     os.replace(built, final)
     for old in final.parent.glob(f"{_whose(found)}-*"):
@@ -219,7 +228,9 @@ def _number(version: str | None) -> tuple[int, int]:
 
 
 def _whose(found: Installation) -> str:
-    return hashlib.sha256(f"{found.executable}\0{found.project}".encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    return hashlib.sha256(
+        f"{os.path.realpath(found.executable)}\0{os.path.realpath(found.project)}".encode("utf-8", "surrogateescape")
+    ).hexdigest()[:12]
 
 
 def _facts(file: Path) -> tuple[str, ...]:
@@ -230,7 +241,7 @@ def _facts(file: Path) -> tuple[str, ...]:
         facts = file.stat()
     except OSError:
         return (file.name, "none")
-    return (str(file), str(facts.st_size), str(facts.st_mtime_ns))
+    return (str(facts.st_size), str(facts.st_mtime_ns))
 
 
 def _cpu() -> str:
