@@ -526,3 +526,53 @@ def test_a_project_without_kernelabstractions(tmp_path: Path) -> None:
         JULIA_LOAD_PATH="@stdlib",
     )
     assert ended_well(done) == ["told", "told"]
+
+
+def test_arguments_go_as_words_where_objects_lie_differently() -> None:
+    done = run_apart(
+        """
+        from jlkern.engines.julia import bridge, builtin
+        builtin.possible = lambda: False
+        for order in "FC":
+            big, other = np.zeros((3, 5), order=order), np.arange(15.0).reshape(3, 5)
+            move = jlkern.from_source('''@kernel function move!(y, @Const(x), s)
+                I = @index(Global, Cartesian)
+                y[I] = x[I] + s[1] + s[2][1]
+            end''', engine="julia")
+            move(big, other, (1, (2.5,)))
+            move.bind(big, other, (1, (2.5,)))()
+            assert (big == other + 3.5).all()
+        assert bridge.runtime().fast is None
+        axpy(y, 1.0, x)
+        try:
+            far = "@kernel function far!(y, x)\\n i = @index(Global)\\n y[i] = x[9]\\nend"
+            jlkern.from_source(far, engine="julia")(y, x)
+        except errors.BoundsError as problem:
+            print("told", int(y[0]))
+        """
+    )
+    assert ended_well(done) == ["told", "1"]
+
+
+def test_other_threads_go_on_while_a_long_kernel_runs() -> None:
+    done = run_apart(
+        """
+        spin(y, 1000)
+        for _ in range(3):
+            spin(y, 20_000_000)  # it is seen to be long
+        counts, stop = [0], threading.Event()
+        def count():
+            while not stop.is_set():
+                counts[0] += 1
+                time.sleep(0.001)
+        thread = threading.Thread(target=count)
+        thread.start()
+        before = counts[0]
+        spin(y, 20_000_000)
+        during = counts[0] - before
+        stop.set()
+        thread.join()
+        print(during > 20)
+        """
+    )
+    assert ended_well(done) == ["True"]
