@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,7 +28,7 @@ from jlkern.engines.numba.emit.regions import (
     reads,
     walk,
 )
-from jlkern.engines.numba.emit.strides import steps
+from jlkern.engines.numba.emit.strides import far_accesses, single_values, steps
 from jlkern.engines.numba.emit.text import literal, text
 from jlkern.engines.numba.emit.writer import Writer, for_header, for_start, offset_text, statements
 from jlkern.engines.numba.lower import simt
@@ -59,6 +59,8 @@ def emit(kernel: Kernel, schedule: Mapping[str, Any]) -> str:
     body = hoisted(kernel.body) if loops == "outside" else kernel.body
     made = plan(body, kernel.undefined) if any(map(in_step, body)) else None
     w = Writer(kernel, made, order, diverged=len(kernel.sites) + 1)
+    if made is not None and "order" not in schedule:
+        w.orders, w.lane = _region_orders(kernel, made, order)
     _check_memory(kernel, made)
     with _chunk(w):
         _memories(w)
@@ -80,6 +82,27 @@ def default_order(kernel: Kernel) -> tuple[int, ...]:
     dims = range(len(kernel.workgroup))
     votes = sum(1 if p.layout == "C" else -1 for p in kernel.params if isinstance(p, ParamArray) and p.ndim > 1)
     return tuple(dims) if votes > 0 else tuple(reversed(dims))
+
+
+def _region_orders(kernel: Kernel, made: Plan, order: tuple[int, ...]) -> tuple[dict[int, tuple[int, ...]], int]:
+    """Return each region's order, so that its innermost loop walks memory in order, and the dimension along which what
+    is kept for each work-item lies: that of the region that does most.
+    """
+    dims = [d for d in reversed(order) if kernel.workgroup[d] > 1] or [order[-1]]
+    values = single_values(kernel.body)
+
+    def far(stmts: Sequence[Stmt], lane: int | None) -> dict[int, float]:
+        return {d: far_accesses(stmts, d, values, lane, made.shared_private) for d in dims}
+
+    gains = [(max(found.values()) - min(found.values()), found) for r in made.regions for found in [far(r.stmts, None)]]
+    most, found = max(gains, key=lambda g: g[0], default=(0.0, {}))
+    lane = min(dims, key=lambda d: found[d]) if most else order[-1]
+    orders = {}
+    for region in made.regions:
+        found = far(region.stmts, lane)
+        inner = min(dims, key=lambda d: found[d])
+        orders[region.number] = (*(d for d in order if d != inner), inner)
+    return orders, lane
 
 
 def default_loops(kernel: Kernel, order: tuple[int, ...]) -> str:
@@ -261,8 +284,9 @@ def _items(w: Writer, order: tuple[int, ...] | None = None, clipped: Clip | None
 
 
 def _lane(w: Writer) -> str:
+    dims = range(len(w.kernel.workgroup))
     result = ""
-    for d in reversed(range(len(w.kernel.workgroup))):
+    for d in (*(d for d in reversed(dims) if d != w.lane), w.lane):
         result = f"_l{d}" if not result else f"_l{d} + {w.kernel.workgroup[d]} * ({result})"
     return result
 
@@ -437,7 +461,7 @@ def _region(w: Writer, region: Region) -> None:
     own = _defined(stmts)
     kept = [n for n in made.kept if n in names]
     clipped = clip(stmts, made.kept, made.again)
-    with _items(w, clipped=clipped):
+    with _items(w, w.orders.get(region.number), clipped):
         private = any(m is not None and m in made.shared_private for m in _private(stmts))
         if kept or private:
             w.line(f"_lane = {_lane(w)}")

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from jlkern.engines.numba.emit.regions import GroupLoop, defined, memory_of, walk
-from jlkern.engines.numba.lower.simt import Assign, Atomic, Expr, Lit, Load, Op, Special, Stmt, Store, Var
+from jlkern.engines.numba.emit.regions import GroupLoop, blocks, defined, memory_of, walk
+from jlkern.engines.numba.lower.simt import (
+    Assign,
+    Atomic,
+    Expr,
+    For,
+    Lit,
+    Load,
+    Op,
+    Special,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
 
 FAR = 1 << 30
 """A step whose size is not known."""
@@ -15,7 +28,7 @@ def steps(body: tuple[Stmt, ...], inner: int) -> Iterator[int | None]:
     """Yield, for each access in a loop that can run around the work-items, by how many elements it moves from one
     work-item to the next along dimension `inner`; None where the index is not linear.
     """
-    values = _single_values(body)
+    values = single_values(body)
     found: dict[str, int | None] = {}
     for loop in walk(body):
         if isinstance(loop, GroupLoop):
@@ -26,7 +39,30 @@ def steps(body: tuple[Stmt, ...], inner: int) -> Iterator[int | None]:
                         yield _step(stmt.offset, values, inner, found)
 
 
-def _single_values(body: tuple[Stmt, ...]) -> dict[str, Expr | None]:
+def far_accesses(
+    stmts: Sequence[Stmt], inner: int, values: Mapping[str, Expr | None], lane: int | None, kept: Collection[str]
+) -> float:
+    """Return how many accesses of statements reach far from one work-item to the next along dimension `inner`.
+
+    `values` are the kernel's variables (`single_values`), `kept` the memories with a place for each work-item, which
+    are next to each other along dimension `lane`. What is in a loop counts more, and so does memory of the caller's.
+    """
+    found: dict[str, int | None] = {}
+
+    def count(block: Sequence[Stmt], weight: float) -> float:
+        total = 0.0
+        for stmt in block:
+            if isinstance(stmt, (Load, Store, Atomic)) and (stmt.memory.kind != "private" or stmt.memory.name in kept):
+                near = inner == lane if stmt.memory.name in kept else _step(stmt.offset, values, inner, found) in (0, 1)
+                total += 0 if near else weight * (2 if stmt.memory.kind == "param" else 1)
+            for part in blocks(stmt):
+                total += count(part, weight * (16 if isinstance(stmt, (For, While)) else 1))
+        return total
+
+    return count(stmts, 1.0)
+
+
+def single_values(body: tuple[Stmt, ...]) -> dict[str, Expr | None]:
     """Return what each variable is, where it is assigned once; None for a variable of a loop or of several values."""
     values: dict[str, Expr | None] = {}
     for stmt in walk(body):
@@ -37,7 +73,7 @@ def _single_values(body: tuple[Stmt, ...]) -> dict[str, Expr | None]:
     return values
 
 
-def _step(expr: Expr, values: dict[str, Expr | None], inner: int, found: dict[str, int | None]) -> int | None:
+def _step(expr: Expr, values: Mapping[str, Expr | None], inner: int, found: dict[str, int | None]) -> int | None:
     if isinstance(expr, Lit):
         return 0
     if isinstance(expr, Special):
@@ -52,7 +88,7 @@ def _step(expr: Expr, values: dict[str, Expr | None], inner: int, found: dict[st
     return _operation(expr, values, inner, found)
 
 
-def _operation(expr: Op, values: dict[str, Expr | None], inner: int, found: dict[str, int | None]) -> int | None:
+def _operation(expr: Op, values: Mapping[str, Expr | None], inner: int, found: dict[str, int | None]) -> int | None:
     parts = [_step(a, values, inner, found) for a in expr.args]
     if any(p is None for p in parts):
         return None

@@ -22,6 +22,8 @@ class Writer:
     kernel: Kernel
     plan: Plan | None
     order: tuple[int, ...]
+    orders: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    lane: int = 0
     lines: list[str] = field(default_factory=list)
     depth: int = 0
     soft: list[int] = field(default_factory=list)

@@ -553,8 +553,12 @@ def new_array(cx: Context, kind: str, name: str, elem: Prim | ComplexT, dims: tu
     var = cx.fresh(name, inner.numpy)
     memory = simt.Memory(kind, var.name, inner.numpy, count * (2 if isinstance(elem, ComplexT) else 1), name)
     cx.memories.append(memory)
+    # the work-group's copies of what is in row-major order are best in that order too; no kernel can tell
+    rows = kind == "local" and cx.row_major and len(dims) > 1
     strides, scale = [], 1
-    for d in dims:
+    for d in reversed(dims) if rows else dims:
         strides.append(Lit(scale, "int64"))
         scale *= d
-    return Array(name, elem, memory, tuple(int64(d) for d in dims), tuple(strides), Lit(0, "int64"), True)
+    if rows:
+        strides.reverse()
+    return Array(name, elem, memory, tuple(int64(d) for d in dims), tuple(strides), Lit(0, "int64"), not rows)

@@ -97,6 +97,7 @@ class Context:
     memories: list[simt.Memory] = field(default_factory=list)
     comments: dict[str, str] = field(default_factory=dict)
     undefined: dict[str, simt.Var] = field(default_factory=dict)
+    row_major: bool = False
     _used: set[str] = field(default_factory=set)
     _canonical: dict[tuple[Slot, int, int], simt.Var] = field(default_factory=dict)
     _kinds: list[Value] = field(default_factory=list)

@@ -109,6 +109,8 @@ def _lowered(cx: Context, signature: Signature) -> simt.Kernel:
     if has_return(function.body):
         body = tail(body)
     made = _bind_params(cx, source, signature)
+    planes = [p.layout for p in made if isinstance(p, simt.ParamArray) and p.ndim > 1]
+    cx.row_major = planes.count("C") > len(planes) / 2
     for name in returned_names():
         cx.scope.declare(name)
     _bind_keywords(cx, function)
