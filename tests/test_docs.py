@@ -7,6 +7,7 @@ says around a block decides how it runs:
 - `<!-- raises: jlkern.NDRangeError -->` before a Python block: the block raises that error, and a `text` block after it
   holds (part of) the message;
 - `<!-- not run: reason -->` before a Python block: it isn't run (code of other projects, machines that aren't here);
+- `<!-- needs: julia -->` before a Python block: where no Julia is set up it is left out, and the test says so;
 - `julia` blocks must parse.
 """
 
@@ -22,10 +23,12 @@ from pathlib import Path
 
 import pytest
 
+from jlkern.engines.julia import installation
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")])
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)\s*$")
-REMARK = re.compile(r"^<!--\s*(?P<kind>raises|not run):\s*(?P<text>.*?)\s*-->$")
+REMARK = re.compile(r"^<!--\s*(?P<kind>raises|not run|needs):\s*(?P<text>.*?)\s*-->$")
 
 
 @dataclass(frozen=True)
@@ -85,11 +88,20 @@ def _match(line, expected, got):
 """
 
 
+def lacking(block: Block) -> bool:
+    """Tell whether this machine has not what a block needs."""
+    if block.kind != "needs":
+        return False
+    if block.remark != "julia":
+        raise ValueError(f"line {block.line}: a block can need julia, not {block.remark}")
+    return not installation.available()
+
+
 def program_of(blocks: list[Block]) -> str:
     """Return the Python program that runs the Python blocks of a page and compares what they print."""
     parts = [PRELUDE]
     for number, block in enumerate(blocks):
-        if block.language != "python" or block.kind == "not run":
+        if block.language != "python" or block.kind == "not run" or lacking(block):
             continue
         after = blocks[number + 1] if number + 1 < len(blocks) else None
         output = after.text if after is not None and after.language == "text" else None
@@ -136,6 +148,9 @@ def test_python_blocks_run(page: Path, tmp_path: Path) -> None:
         [sys.executable, str(script)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
     )
     assert run.returncode == 0, f"{page.name} does not run\n{run.stdout}\n{run.stderr}"
+    left_out = [str(block.line) for block in blocks if block.language == "python" and lacking(block)]
+    if left_out:
+        pytest.skip(f"no Julia is set up, so the blocks in lines {', '.join(left_out)} were left out; the others run")
 
 
 def test_julia_blocks_parse() -> None:
@@ -183,4 +198,6 @@ def test_blocks_are_found_with_their_remarks() -> None:
     )
     assert text.text == "1"
     assert other.kind == "not run"
+    needing = Block("python", "1 / 0", 1, "needs", "julia")
+    assert ("1 / 0" in program_of([needing])) == installation.available()
     exec(compile(program_of([python]), "page", "exec"), {})

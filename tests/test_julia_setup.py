@@ -428,6 +428,7 @@ def test_starting_from_an_image(julia: installation.Installation) -> None:
         return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 
     assert run() == "[1. 2. 3. 4. 5.] True\n"
-    Path(made.image).rename(made.image.replace("-", "-0"))  # one of another state
+    path = Path(made.image)
+    path.rename(path.with_name(path.name.replace("-", "-0")))  # one of another state
     assert image.outdated(julia)
     assert run() == "[1. 2. 3. 4. 5.] False\n"
