@@ -332,3 +332,63 @@ def test_the_names_known_without_kernel_tuner_are_its_own():
     assert sorted(STRATEGIES) == sorted(strategies())
     with pytest.raises(OptionError, match=r"genetic_algorithm.*did you mean 'simulated_annealing'"):
         TuneSettings(strategy="simulated_anealing")
+
+
+# --- the default strategy ---------------------------------------------------------------------------------------------
+
+
+def replayed(strategy: str | None, seeds: int, evals: int) -> float:
+    import statistics
+    from pathlib import Path
+
+    from benchmarks.search import TABLES, read, replay
+
+    space, times = read(Path(TABLES) / "stencil.json.gz")
+    return statistics.median(replay(space, times, strategy, seed, evals)[-1] for seed in range(seeds))
+
+
+def test_on_measured_times_the_default_comes_near_the_best_and_beats_chance():
+    assert replayed(None, 5, 30) <= min(0.03, 0.5 * replayed("random_sample", 15, 30))
+
+
+def test_the_default_takes_what_no_number_is_and_what_fails():
+    space = make_space({"how": ["a", "b", "c", (1, 2)], "x": list(range(50)), "flag": [True, False]})
+
+    def f(config: Config) -> float | None:
+        p = config.as_dict()
+        return None if p["x"] % 7 == 3 else 1 + abs(p["x"] - 30) / 10 + (p["how"] != (1, 2)) + p["flag"]
+
+    search = Search(space, f, max_evals=40, seed=3)
+    search.run()
+    assert search.spent == 40
+    assert min(v for v in search.seen.values() if v is not None) <= 1.2
+    Search(space, lambda config: None, max_evals=20).run()
+    Search(space, lambda config: 1.0, max_evals=20).run()
+
+
+def test_a_model_of_many_evaluations_stays_small(monkeypatch):
+    from jlkern.tuning import surrogate
+
+    monkeypatch.setattr(surrogate, "MODELLED", 12)
+    monkeypatch.setattr(surrogate, "LOOKED_AT", 30)
+    sizes = []
+    fit = surrogate.Model.fit
+    monkeypatch.setattr(surrogate.Model, "fit", lambda self, x, y: sizes.append(len(x)) or fit(self, x, y))
+    search = Search(make_space({"a": list(range(12)), "b": list(range(12))}), cost_sum, max_evals=50, seed=1)
+    search.run()
+    assert search.spent == 50 and max(sizes) <= 12
+    assert min(v for v in search.seen.values() if v is not None) == 1.0
+
+
+def cost_sum(config: Config) -> float:
+    p = config.as_dict()
+    return 1.0 + abs(p["a"] - 9) + abs(p["b"] - 2)
+
+
+@pytest.mark.parametrize("values", [[32, 8, 16], [True, False], ["x", "y"], [(1,), 2]])
+def test_coordinates_tell_values_apart(values):
+    from jlkern.tuning.surrogate import coordinates
+
+    rows = coordinates(values)
+    assert len(rows) == len(values) and len({tuple(row) for row in rows.tolist()}) == len(values)
+    assert rows.min() >= 0 and rows.max() <= 1

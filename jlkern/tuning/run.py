@@ -45,8 +45,9 @@ SCHEDULE_PART: Final = 0.85
 # Where no further finalist is compiled, and the part that the final rounds may take.
 FINALIST_PART: Final = 0.9
 FINAL_PART: Final = 0.15
-# What the default has to be beaten by where there is no time for final rounds.
+# What the default has to be beaten by where there is no time for final rounds, or for so few that they are none.
 BLIND_GAIN: Final = 0.1
+TOO_FEW: Final = 3
 # The final rounds: seconds at most without a limit, contenders besides the default, and how near the best they are.
 FINAL_SECONDS: Final = 10.0
 FINALISTS: Final = 6
@@ -302,6 +303,9 @@ class _Run:
             )
         if not any(rounds):
             raise TuningError(f"{self.task.name}: no configuration can be used\n{grouped(list(lab.trials.values()))}")
+        if self.clock.over() and default is not None and 0 < len(rounds[default]) < TOO_FEW:
+            self.blind()  # the search has seen more than these rounds
+            return
         for config, samples in zip(alive, rounds, strict=True):
             if samples:
                 lab.settled(config, samples)

@@ -1,4 +1,4 @@
-"""The search: Kernel Tuner's Searchspace and strategies, driven by a Runner of ours.
+"""The search: Kernel Tuner's Searchspace and strategies, and one of ours, driven by a Runner of ours.
 
 Kernel Tuner handles values by `==`, `str()` and arithmetic, which merges `True` with `1` and breaks on tuples. So its
 named strategies see each value as its index in the tunable's list, and a configuration as a tuple of indices; what they
@@ -27,9 +27,6 @@ from jlkern import log
 from jlkern.errors import OptionError
 from jlkern.interrupt import uninterrupted
 from jlkern.space import Config, Space
-
-# On synthetic spaces with 60 evaluations this came closest to the best, and most steadily so.
-DEFAULT_STRATEGY: Final = "hybrid_vndx"
 
 # Kernel Tuner holds the whole space in memory; larger ones are thinned out to a random sample of this size.
 MOST_CONFIGS: Final = 100_000
@@ -232,8 +229,8 @@ def _drive(search: Search) -> None:
     """Run a strategy of Kernel Tuner's, or the user's, until it ends or the budget does."""
     kt = _kernel_tuner()
     space = search.space
-    strategy = search.strategy if search.strategy is not None else DEFAULT_STRATEGY
-    coded = isinstance(strategy, str) or not _plain(space)
+    strategy = search.strategy if search.strategy is not None else _default(space)
+    coded = isinstance(strategy, str) or getattr(strategy, "coded", False) or not _plain(space)
     tune_params: dict[str, list[Any]] = {
         t.name: list(range(len(t.values))) if coded else list(t.values) for t in space.tunables
     }
@@ -294,6 +291,12 @@ def _drive(search: Search) -> None:
                     f"the strategy {strategy!r} failed before its first configuration: {problem}"
                 ) from problem
             log.event(_log, logging.WARNING, "strategy stopped early", strategy=strategy, problem=repr(problem))
+
+
+def _default(space: Space) -> Any:
+    from jlkern.tuning.surrogate import Surrogate, coordinates
+
+    return Surrogate([coordinates(tunable.values) for tunable in space.tunables])
 
 
 def _plain(space: Space) -> bool:
