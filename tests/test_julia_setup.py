@@ -176,6 +176,13 @@ def test_what_does_not_start_does_not_count(told: Path, monkeypatch: pytest.Monk
     assert not installation.available()
 
 
+def test_a_package_that_did_not_come(told: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_JULIA", str(julia_of(tmp_path, KernelAbstractions="0.9.41", CUDA="-")))
+    with pytest.raises(EngineError, match="CUDA could not be installed"):
+        setup.setup(["cuda"])
+    assert not installation.available()
+
+
 @pytest.mark.parametrize("number", ["1.9.4", "2.0.0"])
 def test_a_julia_of_another_age(number: str, told: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_JULIA", str(julia_of(tmp_path, number)))

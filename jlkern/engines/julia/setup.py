@@ -121,6 +121,12 @@ def _make(gpus: Sequence[str], tell: Tell) -> tuple[Installation, Mapping[str, s
         julia = image.julia_version(found) or "of an unknown version"
         if not _supported(julia):
             raise EngineError(f"{executable} is Julia {julia}, and jlkern needs 1.10 or newer, below 2")
+        missing = [name for name, its in _versions(found, _names(gpus)).items() if its == "-"]
+        if missing:
+            raise EngineError(
+                f"{', '.join(missing)} could not be installed (is PYTHON_JULIAPKG_OFFLINE set?); run `jlkern setup` "
+                "again where there is a network"
+            )
         facts = start(found, tell)
         facts.pop("image")
         return installation.write_record(executable, str(project), str(depot), facts), facts
@@ -233,10 +239,8 @@ def _check_named(found: Installation, gpus: Sequence[str], tell: Tell) -> tuple[
     julia = image.julia_version(found)
     if julia is None:
         raise EngineError(f"PYTHON_JULIACALL_EXE={found.executable} is no Julia: it says no version")
-    names = [PYTHONCALL, *PACKAGES, *(BACKENDS[kind].package for kind in gpus)]
-    command = [found.executable, f"--project={found.project}", "--startup-file=no", "-e", _VERSIONS, *names]
-    said = image.run_told(command, {**os.environ}, lambda line: None)
-    versions = dict(line.removeprefix("\x1e").split(" ", 1) for line in said if line.startswith("\x1e"))
+    names = _names(gpus)
+    versions = _versions(found, names)
     needed = {"KernelAbstractions": "0.9", PYTHONCALL: _juliacall_version()}
     problems, specs = [], []
     for name in names:
@@ -260,6 +264,17 @@ def _check_named(found: Installation, gpus: Sequence[str], tell: Tell) -> tuple[
     if _supported(julia):
         return ()
     return (f"Julia {julia} is outside of what jlkern is made for: 1.10 or newer, below 2",)
+
+
+def _names(gpus: Sequence[str]) -> list[str]:
+    return [PYTHONCALL, *PACKAGES, *(BACKENDS[kind].package for kind in gpus)]
+
+
+def _versions(found: Installation, names: Sequence[str]) -> dict[str, str]:
+    """Return the versions of packages in a project, "-" for those that are not there and "?" where it is not said."""
+    command = [found.executable, f"--project={found.project}", "--startup-file=no", "-e", _VERSIONS, *names]
+    said = image.run_told(command, {**os.environ, **installation.variables(found)}, lambda line: None)
+    return dict(line.removeprefix("\x1e").split(" ", 1) for line in said if line.startswith("\x1e"))
 
 
 _VERSIONS: Final = r"""
