@@ -135,12 +135,17 @@ def engine() -> NumbaEngine:
     """
     with uninterrupted():
         import numba
+        from llvmlite.binding import ffi
         from numba.core.compiler_lock import global_compiler_lock
     if numba.config.DISABLE_JIT:
         raise EngineError("NUMBA_DISABLE_JIT is set, so Numba compiles nothing; unset it to use the numba engine")
     from jlkern.engines.numba import threads
 
     threads.hold_over_fork(global_compiler_lock)
+    # LLVM's own lock is also taken without the compiler's, when what was compiled is let go of
+    llvm = getattr(getattr(ffi.lib, "_lock", None), "_lock", None)
+    if llvm is not None:
+        threads.hold_over_fork(llvm, innermost=True)
     return NumbaEngine()
 
 

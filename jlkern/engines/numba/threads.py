@@ -43,9 +43,12 @@ _held_over_fork: list[Any] = []
 """Locks of compilation: a fork waits for them, so that no child is born with one that nobody will release."""
 
 
-def hold_over_fork(lock: Any) -> None:
-    """Have forks wait for a lock; one that is taken while another is held must come before that one."""
-    _held_over_fork.insert(0, lock)
+def hold_over_fork(lock: Any, innermost: bool = False) -> None:
+    """Have forks wait for a lock; one that is taken while another is held must come before that one.
+
+    `innermost` says that no other is ever taken while this one is held.
+    """
+    _held_over_fork.insert(len(_held_over_fork) if innermost else 0, lock)
 
 
 def _before_fork() -> None:
