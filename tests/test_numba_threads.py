@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -78,15 +79,73 @@ print(threads.layer())
 """
 
 
-@pytest.mark.parametrize("layer", ["default", "omp", "workqueue"])
-def test_many_threads_at_once(layer: str) -> None:
+LAYERS = ["default", "omp", "tbb", "workqueue"]
+
+
+def with_layer(code: str, layer: str) -> str:
+    """Run code under a threading layer, if this machine has it."""
     if layer == "omp" and not _has_openmp():
         pytest.skip("this machine has no OpenMP runtime library")
-    printed = passes(CONCURRENT, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2")
+    if layer == "tbb":  # where pip puts it, Numba does not look
+        library = Path(sys.prefix) / "lib" / "libtbb.so.12"
+        if not library.exists():
+            pytest.skip("TBB is not installed")
+        code = f"import ctypes\nctypes.CDLL({str(library)!r}, ctypes.RTLD_GLOBAL)\n" + textwrap.dedent(code)
+    return passes(code, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2")
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_many_threads_at_once(layer: str) -> None:
+    printed = with_layer(CONCURRENT, layer)
     assert layer == "default" or printed.strip() == layer
 
 
-@pytest.mark.parametrize("layer", ["default", "workqueue"])
+BY_USER = """
+import numba
+@numba.njit(parallel=True)
+def theirs(y):
+    for i in numba.prange(y.size):
+        y[i] += 1
+def check_theirs():
+    y = np.zeros(100000)
+    theirs(y)
+    assert (y == 1).all()
+"""
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("first", ["ours", "theirs"])
+def test_beside_the_users_own_parallel_code(first: str, layer: str) -> None:
+    calls = ["run()", "check_theirs()"]
+    code = (
+        BY_USER
+        + "\n".join(calls if first == "ours" else reversed(calls))
+        + """
+for k in range(50):
+    run(a=float(k))
+    check_theirs()
+assert numba.threading_layer() == threads.layer()
+assert threads.count() == 2
+print(threads.layer())
+"""
+    )
+    printed = with_layer(code, layer).strip()
+    assert layer == "default" or printed == layer
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_no_launch_pays_for_the_workqueue_layer(layer: str) -> None:
+    code = """
+    kinds = [large._plan((n,))[-1] for n in (100, 20000)]
+    run()
+    print(*kinds, threads.layer())
+    """
+    small, large, name = with_layer(code, layer).split()
+    assert (small, large) == ("serial", "pooled" if name == "workqueue" else "parallel")
+    assert layer in ("default", name)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
 def test_forked_child_launches(layer: str) -> None:
     code = """
     run()
@@ -101,7 +160,7 @@ def test_forked_child_launches(layer: str) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     run()
     """
-    passes(code, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2")
+    with_layer(code, layer)
 
 
 def test_small_launches_start_no_threads() -> None:
@@ -221,3 +280,34 @@ def test_fork_while_another_thread_compiles() -> None:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     worker.join()
     """)
+
+
+def test_affinity_and_numba_bound_the_number_of_threads() -> None:
+    passes("""
+    import numba
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    assert threads.count() == 1 and large._plan((20000,))[-1] == "nogil"
+    """, NUMBA_NUM_THREADS="2")  # fmt: skip
+    passes("""
+    run()
+    import numba
+    numba.set_num_threads(1)
+    assert threads.count() == 1 and large._plan((20000,))[-1] == "nogil"
+    run()
+    """, NUMBA_NUM_THREADS="2")  # fmt: skip
+
+
+@pytest.mark.parametrize(("granted", "count"), [("150000 100000", 2), ("max 100000", 1 << 16), ("20000 100000", 1)])
+def test_quota_of_the_control_group(granted: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    import builtins
+    import io
+
+    from jlkern.engines import cpus
+
+    monkeypatch.setattr(builtins, "open", lambda *_, **__: io.StringIO(granted + "\n"))
+    cpus._quota.cache_clear()
+    try:
+        assert cpus._quota() == count
+    finally:
+        monkeypatch.undo()
+        cpus._quota.cache_clear()
