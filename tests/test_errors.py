@@ -192,7 +192,12 @@ class OnCuda:
 
     shape, dtype, strides = (3,), np.dtype("f4"), (4,)
     __cuda_array_interface__: dict[str, Any] = {
-        **{"version": 3, "shape": (3,), "typestr": "<f4", "strides": None, "data": (4096, False), "stream": 1},
+        "version": 3,
+        "shape": (3,),
+        "typestr": "<f4",
+        "strides": None,
+        "data": (4096, False),
+        "stream": 1,
     }
 
 
