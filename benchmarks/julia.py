@@ -1,4 +1,4 @@
-"""The julia engine's own costs: what a call adds to a launch, how well kernels are timed, what a candidate leaves behind.
+"""The julia engine's own costs: what a call adds to a launch, how well kernels are timed, what candidates leave behind.
 
     python benchmarks/julia.py [--peers] [--candidates N]
 
@@ -134,9 +134,10 @@ def timing(peers: bool) -> None:
 
 
 def memory(count: int) -> None:
-    kernel = jlkern.from_source(SINES.replace("sin(x[i])", "sin(x[i]) + m"), engine="julia", tune={"m": [*range(count)]})
+    source = SINES.replace("sin(x[i])", "sin(x[i]) + m")
+    kernel = jlkern.from_source(source, engine="julia", tune={"m": [*range(count)]})
     x, y = np.random.default_rng(0).random(64), np.zeros(64)
-    launched = loaded = 0.0
+    launched = 0.0
     for m in range(count):
         before = _resident()
         kernel(y, x, config={"m": m})
