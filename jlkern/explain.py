@@ -90,19 +90,23 @@ def explain(runtime: Runtime, args: tuple[Any, ...], given: Any, verify: bool = 
     if config is not None and override is None and decl.ndrange.tunables:
         sizes = decl.ndrange(args, config.as_dict())
     checked = _checked(runtime, engine, signature, config or decl.space.default(), sizes, args) if verify else None
+    workgroup = None if config is None else decl.workgroup(config.as_dict()) or engine.default_workgroup(sizes)
+    notes = _notes(runtime, signature, sizes, winner, grown)
+    if engine.name == "numba" and workgroup is not None:
+        notes += _order_notes(decl.names, signature, sizes, workgroup)
     return Explanation(
         kernel=decl.title,
         engine=engine.name,
         device=engine.devices()[0].name,
         signature=signature,
         ndrange=sizes,
-        workgroup=None if config is None else decl.workgroup(config.as_dict()) or engine.default_workgroup(sizes),
+        workgroup=workgroup,
         config=config,
         origin=origin,
         margin=winner.speedup if winner is not None else None,
         seconds=winner.seconds if winner is not None else None,
         trials=trials,
-        notes=tuple(_notes(runtime, signature, sizes, winner, grown)),
+        notes=tuple(notes),
         retune=tuple(_retune(runtime)) if decl.tuned else (),
         verified=checked,
     )
@@ -145,6 +149,28 @@ def _notes(runtime: Runtime, signature: Signature, sizes: Sizes, winner: Winner 
         if winner.noisy:
             notes.append("the machine was noisy when this was measured")
     return notes
+
+
+NARROW = 16
+"""Work-items next to each other in memory from which a loop over them is vectors."""
+
+
+def _order_notes(names: tuple[str, ...], signature: Signature, sizes: Sizes, workgroup: tuple[int, ...]) -> list[str]:
+    """Say it when work-groups have few work-items along the dimension in which C-ordered arrays are contiguous."""
+    layouts = {n: a.layout for n, a in zip(names, signature, strict=True) if isinstance(a, ArrayArg) and a.ndim > 1}
+    rows = [name for name, layout in layouts.items() if layout == "C"]
+    last = len(sizes) - 1
+    if last == 0 or len(rows) * 2 <= len(layouts):
+        return []
+    along = workgroup[last] if last < len(workgroup) else 1
+    if along >= min(NARROW, sizes[last]) or along >= max(workgroup[:last]):
+        return []
+    verb = "is" if len(rows) == 1 else "are"
+    return [
+        f"{', '.join(rows)} {verb} in C order, so neighbouring elements lie along dimension {last + 1}, and a "
+        f"work-group of {workgroup} has {along} work-item{'s' * (along > 1)} there: let tunables make it wider "
+        "there, or pass np.asfortranarray(...)"
+    ]
 
 
 def _retune(runtime: Runtime) -> list[str]:

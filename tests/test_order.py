@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import jlkern
 from jlkern.engines.base import CompileRequest
 from jlkern.engines.numba import engine
 from jlkern.signature import classify
@@ -100,3 +101,22 @@ def test_each_region_has_an_order_of_its_own() -> None:
     assert launcher.fire((16, 16))(*args) == 0
     swapped = np.block([[args[1][8 * i : 8 * i + 8, 8 * j : 8 * j + 8].T for j in range(2)] for i in range(2)])
     np.testing.assert_array_equal(args[0][:, :16], swapped + args[2][:16, :16].T + args[2][:16, 1:17].T)
+
+
+def notes(group: tuple[int, ...], *orders: Any) -> list[str]:
+    kernel = jlkern.from_source(
+        "@kernel function k!(c, @Const(a))\n i, j = @index(Global, NTuple)\n c[i, j] = a[i, j]\n end",
+        workgroup=group,
+        ndrange="c",
+    )
+    arrays = [np.zeros((64, 48), order=order) for order in orders]
+    return [note for note in kernel.explain(*arrays).notes if "C order" in note]
+
+
+def test_explain_tells_of_work_groups_that_are_narrow_where_arrays_are_contiguous() -> None:
+    (note,) = notes((64, 4), "C", "C")
+    assert note.startswith("c, a are in C order") and "dimension 2" in note and "4 work-items" in note
+    (note,) = notes((64,), "C", "C")
+    assert "1 work-item there" in note
+    assert not notes((4, 64), "C", "C") and not notes((16, 16), "C", "C") and not notes((64, 4), "F", "C")
+    assert not notes((1, 1), "C", "C")
