@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from jlkern.memo.key import MemoKey
     from jlkern.memo.lookup import Found
     from jlkern.memo.store import Store, Winner
-    from jlkern.tuning.task import TuneResult, TuneSettings, TuneTask
+    from jlkern.tuning.task import Advance, TuneResult, TuneSettings, TuneTask
 
 WHOLE = 10_000
 """Configurations of a space that are looked through for new values."""
+
+SO_FAR_GAIN = 0.1
+"""What a trial has to be better by than the default for calls to use it before the final rounds."""
 
 SHAPES_BEFORE_WARNING = 8
 """Tuned shapes of one kernel in a process after which a warning names them."""
@@ -32,11 +35,12 @@ SHAPES_BEFORE_WARNING = 8
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A configuration and its origin: "memo", "package", "tuned", "nearest", "default", "call" or "untuned"."""
+    """A configuration and its origin: "memo", "package", "tuned", "trials", "nearest", "default", "call", "untuned"."""
 
     config: Config
     origin: str
     lasting: bool = True  # False: only this call, the next one asks again
+    open: bool = False  # candidates are still tried after calls
 
 
 @dataclass(frozen=True)
@@ -135,6 +139,8 @@ def without_tuning(case: Case, record: bool = True) -> Choice:
 
     decl = case.declaration
     frozen = policy.is_frozen()
+    if not frozen and decl.options.first_call == "amortise":
+        return best_so_far(case)
     near = None
     if frozen or decl.options.first_call == "nearest":
         # what another kind of machine found for these shapes is nearer than what this one found for others
@@ -145,6 +151,44 @@ def without_tuning(case: Case, record: bool = True) -> Choice:
     if record:
         policy.record_miss(miss_of(case, choice))
     return Choice(choice.config, choice.origin, lasting=False)
+
+
+def best_so_far(case: Case) -> Choice:
+    """Return what calls get while candidates are tried after them: the best trial if it is far better, or the default.
+
+    Trials were made at different times, so only a gain that is more than noise counts before the final rounds.
+    """
+    from jlkern.memo.lookup import usable
+    from jlkern.memo.store import Winner
+
+    space = case.declaration.space
+    default = space.default()
+    good = {t.config: t.seconds for t in case.store.trials(case.key) if t.status == "ok" and t.seconds is not None}
+    best = min(good, key=good.__getitem__, default=default)
+    if best == default or default not in good or good[best] > good[default] * (1 - SO_FAR_GAIN):
+        return Choice(default, "default", open=True)
+    if not usable([Winner(best)], space):
+        return Choice(default, "default", open=True)
+    return Choice(best, "trials", open=True)
+
+
+def advance_tuning(case: Case, final: bool) -> Advance:
+    """Take one step of a tuning that is made in steps: one candidate, or the final rounds."""
+    from jlkern.tuning.run import advance
+
+    with compiled.locks.hold(("tune", case.key.id)) as first:
+        if not first:
+            return _busy()
+        found = advance(_task(case, case.declaration.settings), final)
+    if final:
+        _count_shape(case)
+    return found
+
+
+def _busy() -> Advance:
+    from jlkern.tuning.task import Advance
+
+    return Advance.BUSY
 
 
 def miss_of(case: Case, choice: Choice) -> policy.Miss:

@@ -61,7 +61,7 @@ def kernel(
     effort: Literal["quick", "full"] = ...,
     max_evals: int | None = ...,
     time_limit: float | None = ...,
-    first_call: Literal["tune", "nearest", "default"] = ...,
+    first_call: Literal["tune", "amortise", "nearest", "default"] = ...,
     on_busy: Literal["wait", "default"] = ...,
     isolation: Literal["none", "process"] | None = ...,
     trial_limit: float | None = ...,
@@ -137,7 +137,8 @@ def kernel(
         How to search: Kernel Tuner's strategies by name; "quick" is at most 60 evaluations and 30 seconds, "full"
         unbounded.
     first_call
-        What a call does when nothing is known: "tune", or run the "nearest" known configuration, or the "default".
+        What a call does when nothing is known: "tune"; "amortise", that is try candidates one by one after calls, for
+        a share of their time; or run the "nearest" known configuration, or the "default".
     on_busy
         While another process tunes the same: "wait" for its winner, or run the "default".
     isolation, trial_limit

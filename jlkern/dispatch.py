@@ -33,6 +33,7 @@ class Dispatcher:
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
+        runtime.reset = self.forget
         self.table: dict[Hashable, Callable[..., int]] = {}
         self.plans: dict[Callable[..., int], Plan] = {}
         self.kinds: tuple[str, ...] | None = None

@@ -86,6 +86,16 @@ def _maybe_flag(value: Any) -> bool | None:
     return None if value is None or str(value).strip().lower() == "auto" else _flag(value)
 
 
+def _share(value: Any) -> float:
+    try:
+        share = float(value)
+    except (TypeError, ValueError):
+        share = -1.0
+    if not 0 <= share < float("inf"):
+        raise ValueError("a number that is not negative, as 0.1")
+    return share
+
+
 def _choice(*words: str) -> Callable[[Any], str]:
     def parse(value: Any) -> str:
         text = str(value).strip().lower()
@@ -166,6 +176,12 @@ class Knobs:
         "JLKERN_CHECK_BOUNDS", _flag, lambda: False, "Check every index, also where the source says `@inbounds`."
     )
     frozen = Knob("JLKERN_FROZEN", _flag, lambda: False, "Never tune on a call; use what is known, else the default.")
+    amortise = Knob(
+        "JLKERN_AMORTISE",
+        _share,
+        lambda: 0.1,
+        'With `first_call="amortise"`, the time of tries as a part of the live calls\' time, at most.',
+    )
     record = Knob(
         "JLKERN_RECORD", _maybe_path, lambda: None, "The file where a frozen process notes what it would have tuned."
     )

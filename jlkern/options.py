@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from jlkern.source import Effects, KernelSource
     from jlkern.tuning.task import TuneSettings
 
-FIRST_CALLS = ("tune", "nearest", "default")
+FIRST_CALLS = ("tune", "amortise", "nearest", "default")
 
 FITTED = 1000
 """Configurations that are looked through for a work-group that fits the ndrange."""

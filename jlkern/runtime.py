@@ -25,6 +25,7 @@ from jlkern.signature import JuliaFunction, Signature, Val, check_written, class
 from jlkern.space import Config, as_params
 
 if TYPE_CHECKING:
+    from jlkern.amortise import Account
     from jlkern.engines.base import Engine, Launcher
 
 Fixed: TypeAlias = "Mapping[str, Any] | Config | None"
@@ -64,6 +65,8 @@ class Runtime:
     generation: int = 0  # how often the plans were forgotten
     tuned_shapes: list[str] = field(default_factory=list)
     checked: set[str] = field(default_factory=set)
+    accounts: dict[str, Account] = field(default_factory=dict)  # by the key of a tuning that goes on after calls
+    reset: Callable[[], None] = lambda: None  # makes all later calls ask anew; the dispatcher's
 
     # --- calls ------------------------------------------------------------------------------------------------------
 
@@ -168,7 +171,21 @@ class Runtime:
             return Plan(None, nothing, sizes, choice.config, choice.origin, signature, asked), choice.lasting
         launcher = self.launcher(engine, signature, choice.config, len(sizes))
         fire = adapted(launcher.fire(sizes), args)
+        if choice.open:
+            fire = self.amortising(fire, choice.config, self.case(engine, signature, args, asked, given))
         return Plan(launcher, fire, sizes, choice.config, choice.origin, signature, asked), choice.lasting
+
+    def amortising(self, fire: Callable[..., int], config: Config, case: Case) -> Callable[..., int]:
+        """Return a launch after which candidates are tried."""
+        from jlkern.amortise import Account, Amortising
+
+        engine, signature, sizes, given = case.engine, case.signature, case.sizes, case.given
+
+        def case_of(args: tuple[Any, ...]) -> Case:
+            return self.case(engine, signature, args, sizes, given)
+
+        account = self.accounts.setdefault(case.key.id, Account())
+        return Amortising(fire, config, account, case_of, lambda: self.reset())
 
     def validate(self, args: tuple[Any, ...]) -> tuple[Engine, Signature]:
         """Check every argument of a call. Raises `ArgumentError`, or what the choice of an engine raises."""

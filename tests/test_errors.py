@@ -80,7 +80,7 @@ DECLARATIONS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "time_limit": ({"time_limit": -1}, errors.OptionError, "positive"),
     "seed": ({"seed": 1.5}, errors.OptionError, "int"),
     "strategy_options": ({"strategy_options": 3}, errors.OptionError, "mapping"),
-    "first_call": ({"first_call": "amortise"}, errors.OptionError, "tune, nearest, default"),
+    "first_call": ({"first_call": "later"}, errors.OptionError, "tune, amortise, nearest, default"),
     "on_busy": ({"on_busy": "fail"}, errors.OptionError, "'wait' or 'default'"),
     "an option that does not exist": ({"tun": {}}, TypeError, "tun"),
 }

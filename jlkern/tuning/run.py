@@ -27,8 +27,8 @@ from jlkern.tuning.owner import own, untuned
 from jlkern.tuning.progress import Progress
 from jlkern.tuning.reasons import advice, grouped
 from jlkern.tuning.scratch import ScratchTooLarge, make_scratch
-from jlkern.tuning.search import Search, check_strategy
-from jlkern.tuning.task import Trial, TuneResult, TuneSettings, TuneTask, format_seconds
+from jlkern.tuning.search import Search, check_strategy, propose
+from jlkern.tuning.task import Advance, Trial, TuneResult, TuneSettings, TuneTask, format_seconds
 from jlkern.tuning.trial import SKIPPED, Clock, Lab
 from jlkern.tuning.verify import check_compare
 
@@ -84,6 +84,33 @@ def tune(task: TuneTask) -> TuneResult:
     return result
 
 
+def advance(task: TuneTask, final: bool) -> Advance:
+    """Try one more candidate, or hold the final rounds among all that were tried; never waits for another process.
+
+    Raises
+    ------
+    KeyboardInterrupt: Ctrl-C came; what was measured is kept.
+    OptionError, TuningError: as in `tune`.
+    """
+    default = task.space.default()
+    check_strategy(task.settings.strategy, task.settings.strategy_options)
+    check_compare(task.settings.compare, task.effects.written)
+    lease = task.store.acquire(task.key)
+    if lease is None:
+        return Advance.BUSY
+    with lease:
+        if any(w.rank == "exact" for w in usable(task.store.winners(task.key), task.space)):
+            return Advance.DONE
+        run = _Run(task, default, lease)
+        run.step = "final" if final else "try"
+        result = run.run()
+    if result.interrupted:
+        raise KeyboardInterrupt
+    if run.advance is Advance.DONE and result.trials:
+        hooks.tell_verdict(task.name, result)
+    return run.advance
+
+
 class _Run:
     """The state of one run; every step is a method, in the order in which they are called."""
 
@@ -99,6 +126,8 @@ class _Run:
         self.kept: Winner | None = None  # the same, where it stays
         self.seconds: float | None = None
         self.speedup: float | None = None
+        self.step = ""  # "try" or "final" in a tuning that is made in steps
+        self.advance = Advance.DONE  # what a step has done
 
     def run(self) -> TuneResult:
         task = self.task
@@ -128,6 +157,9 @@ class _Run:
             total = min(task.space.full_size, 10**6)
         with Progress(task.name, total, self.settings.progress) as self.progress:
             try:
+                if self.step == "try":
+                    self.advance = self.one_more()
+                    return self.result()
                 self.first()
                 self.search()
                 self.check()
@@ -177,9 +209,38 @@ class _Run:
             log.event(_log, logging.WARNING, "the default can not be used", config=default, reason=trial.reason)
             self.notes.append(f"the default {default} can not be used ({trial.status}): {trial.reason}")
 
+    def one_more(self) -> Advance:
+        """Try one candidate that no run has tried; the default is the first."""
+        lab, task, settings = self.lab, self.task, self.settings
+        lab.load()
+        ended = {r.config: r.seconds for r in task.store.trials(task.key) if r.status not in ("begun", "interrupted")}
+        if self.default not in ended:
+            if callable(settings.reference):
+                lab.run_reference(settings.reference)
+            lab.attempt(self.default, settle=True)
+            return Advance.TRIED
+        params = {config: seconds for config, seconds in ended.items() if not config.schedule}
+        enough = settings.evals is not None and len(params) >= settings.evals
+        config = None if enough else propose(task.space, params, settings.seed)
+        if config is None:
+            return Advance.ENOUGH
+        if callable(settings.reference):
+            lab.run_reference(settings.reference)
+        else:  # the default's result, or that of the first that worked
+            good = [known for known, record in lab.known.items() if record.status == "ok"]
+            for known in sorted(good, key=lambda c: c != self.default)[:1]:
+                lab.verify(known, lab.compile(known), task.ndrange(known.as_dict()))
+        lab.attempt(config)
+        return Advance.TRIED
+
     def search(self) -> None:
         """Try candidates: the hints of earlier winners, then what the strategy asks for."""
         lab, settings, space = self.lab, self.settings, self.task.space
+        if self.step:
+            for config in list(lab.known):
+                self.ask(config)
+            self.complete = not space.larger_than(len({config.params for config in lab.trials}))
+            return
         evals = None if settings.evals is None else settings.evals - 1
         spent = 0
         if evals is not None and space.larger_than(evals):

@@ -98,6 +98,26 @@ class Search:
         return True
 
 
+def propose(space: Space, known: Mapping[Config, float | None], seed: int) -> Config | None:
+    """Return the configuration that the default strategy would try next, or None when all were.
+
+    `known` has the seconds of each that was tried, or None where it can not be used.
+    """
+    import numpy as np
+
+    from jlkern.tuning.surrogate import coordinates, propose_next
+
+    configs = _thinned(space, seed)
+    places = {config: i for i, config in enumerate(configs)}
+    done = [(places[config], seconds) for config, seconds in known.items() if config in places]
+    if len(done) >= len(configs):
+        return None
+    indices = np.array([space.rank(config) for config in configs], dtype=np.int64).reshape(len(configs), -1)
+    with _seeded(seed + len(done)):
+        rows = [coordinates(tunable.values) for tunable in space.tunables]
+        return configs[propose_next(rows, indices, done)]
+
+
 def check_strategy(strategy: Any, options: Mapping[str, Any] | None = None) -> None:
     """Raise `OptionError` unless the strategy exists, can be loaded, and knows the options."""
     if strategy is None:

@@ -44,21 +44,41 @@ class Surrogate:
     def tune(self, searchspace: Any, runner: Any, tuning_options: Any) -> list[Any]:
         """Evaluate until the runner's budget is spent or everything was evaluated."""
         indices = np.array([tuple(map(int, element)) for element in searchspace.list], dtype=np.int64)
-        points = np.hstack([rows[indices[:, d]] for d, rows in enumerate(self.coordinates)])
-        groups = np.repeat(np.arange(len(self.coordinates)), [rows.shape[1] for rows in self.coordinates])
+        points, model = _points(self.coordinates, indices)
         done: list[int] = []
         times: list[float] = []
-        model = Model(groups)
         while len(done) < len(indices):
             tuning_options.budget.raise_exception_if_done()
-            if len(done) < SPREAD:
-                place = _far(points, done)
-            else:
-                place = model.next(points, indices, done, np.array(times))
+            place = _next(points, indices, model, done, times)
             (result,) = runner.run([searchspace.list[place]], tuning_options)
             done.append(place)
             times.append(float(result["time"]) if result is not None and "time" in result else math.inf)
         return []
+
+
+def propose_next(
+    coordinates: Sequence[Array],
+    indices: np.ndarray[Any, np.dtype[np.int64]],
+    known: Sequence[tuple[int, float | None]],
+) -> int:
+    """Return the row of `indices` to evaluate next; `known` has the rows that were, with their times or None."""
+    points, model = _points(coordinates, indices)
+    times = [math.inf if seconds is None else seconds for _, seconds in known]
+    return _next(points, indices, model, [place for place, _ in known], times)
+
+
+def _points(coordinates: Sequence[Array], indices: np.ndarray[Any, np.dtype[np.int64]]) -> tuple[Array, Model]:
+    points = np.hstack([rows[indices[:, d]] for d, rows in enumerate(coordinates)])
+    groups = np.repeat(np.arange(len(coordinates)), [rows.shape[1] for rows in coordinates])
+    return points, Model(groups)
+
+
+def _next(
+    points: Array, indices: np.ndarray[Any, np.dtype[np.int64]], model: Model, done: list[int], times: list[float]
+) -> int:
+    if len(done) < SPREAD:
+        return _far(points, done)
+    return model.next(points, indices, done, np.array(times))
 
 
 def coordinates(values: Sequence[Any]) -> Array:
@@ -169,7 +189,8 @@ class Model:
 
 
 def _squares(a: Array, b: Array) -> Array:
-    return np.maximum((a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1)[None, :] - 2 * a @ b.T, 0.0)
+    squares: Array = np.maximum((a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1)[None, :] - 2 * a @ b.T, 0.0)
+    return squares
 
 
 def _kernel(squares: Any) -> Array:

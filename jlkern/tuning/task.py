@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -213,6 +214,15 @@ class TuneResult:
             counts[trial.status] = counts.get(trial.status, 0) + 1
         lines.append("trials: " + (", ".join(f"{n} {status}" for status, n in counts.items()) or "none"))
         return "\n".join([*lines, *self.notes])
+
+
+class Advance(enum.Enum):
+    """What one step of a tuning that is made in steps has done."""
+
+    TRIED = "one more candidate was tried"
+    ENOUGH = "no further candidate is to be tried; the final rounds are next"
+    DONE = "there is a winner"
+    BUSY = "another process is at it"
 
 
 def format_seconds(seconds: float) -> str:
