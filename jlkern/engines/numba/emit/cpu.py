@@ -370,7 +370,8 @@ def _together(w: Writer, cut: lanes.Lanes, piece: lanes.Together, width: int) ->
         assert isinstance(loop, For)
         for_header(w, loop)
     else:
-        w.line("_round = 0")
+        if isinstance(loop, For):
+            w.line("_round = 0")
         w.line("while True:")
     with w.indent():
         w.line("_any = False")
@@ -393,7 +394,7 @@ def _together(w: Writer, cut: lanes.Lanes, piece: lanes.Together, width: int) ->
         w.line("if not _any:")
         with w.indent():
             w.line("break")
-        if not equal:
+        if isinstance(loop, For) and not equal:
             w.line("_round = _round + 1")
 
 
