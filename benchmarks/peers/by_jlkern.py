@@ -105,24 +105,24 @@ end
 
 LINE = {"tune": {"block": [1024, 64, 256, 2048]}, "ndrange": lambda y: y.size}
 PLANE = {
-    "tune": {"block_size_x": [256, 1, 16, 64, 2048], "block_size_y": [4, 1, 16, 64, 256]},
+    "tune": {"block_size_x": [256, 1, 16, 2048], "block_size_y": [4, 1, 16, 2048]},
     "workgroup": ("block_size_x", "block_size_y"),
 }
 
 
-def tuned(source: str, args: list[Any], engine: str, **options: Any) -> Callable[[], Any]:
-    """Tune a kernel and return its launch."""
+def tuned(source: str, args: list[Any], engine: str, **options: Any) -> dict[str, Callable[[], Any]]:
+    """Tune a kernel and return its launch, by what was chosen."""
     kernel = jlkern.from_source(source, engine=engine, **options)
     kernel.tune(*args)
-    return kernel.bind(*args)
+    return {str(kernel.config_for(*args)): kernel.bind(*args)}
 
 
 def contenders(problem: str, name: str = "jlkern", engine: str = "numba") -> Mapping[str, Contender]:
     """Return a contender for each order of arrays that makes a difference."""
     if problem == "saxpy":
         y, x = values(N, 1), values(N, 2)
-        run = tuned(SAXPY, [y, A, x], engine, **LINE)
-        return {name: Contender({"": run}, lambda: [y], lambda: np.copyto(y, values(N, 1)))}
+        runs = tuned(SAXPY, [y, A, x], engine, **LINE)
+        return {name: Contender(runs, lambda: [y], lambda: np.copyto(y, values(N, 1)))}
     if problem == "stencil":
         return {name + ending: _stencil(order, engine) for ending, order in _orders(engine)}
     if problem == "matmul":
@@ -131,7 +131,7 @@ def contenders(problem: str, name: str = "jlkern", engine: str = "numba") -> Map
     if problem == "nbody":
         p, outs = [values(BODIES, k) for k in (1, 2, 3, 4)], [np.zeros(BODIES, F) for _ in range(3)]
         options = {"tune": {"block": [64, 32, 256, 1024]}, "ndrange": ("n",)}
-        return {name: Contender({"": tuned(BODY, [*outs, *p, EPS, BODIES], engine, **options)}, lambda: outs)}
+        return {name: Contender(tuned(BODY, [*outs, *p, EPS, BODIES], engine, **options), lambda: outs)}
     if problem == "mandelbrot":
         return {name + ending: _mandelbrot(order, engine) for ending, order in _orders(engine)}
     return {name: _sum(engine)}
@@ -143,18 +143,18 @@ def _orders(engine: str) -> list[tuple[str, Any]]:
 
 def _stencil(order: Any, engine: str) -> Contender:
     u, v = values((STENCIL, STENCIL), 1, order), np.zeros((STENCIL, STENCIL), F, order=order)
-    return Contender({"": tuned(STENCIL_5, [v, u], engine, ndrange="v", **PLANE)}, lambda: [v])
+    return Contender(tuned(STENCIL_5, [v, u], engine, ndrange="v", **PLANE), lambda: [v])
 
 
 def _matmul(order: Any, step: str, engine: str) -> Contender:
     c, a, b = (values((MATMUL, MATMUL), k, order) for k in (3, 1, 2))
     options = {"tune": {"T": [16, 8, 32]}, "workgroup": ("T", "T"), "ndrange": "C"}
-    return Contender({"": tuned(TILED.replace("STEP", step), [c, a, b], engine, **options)}, lambda: [c])
+    return Contender(tuned(TILED.replace("STEP", step), [c, a, b], engine, **options), lambda: [c])
 
 
 def _mandelbrot(order: Any, engine: str) -> Contender:
     img = np.zeros((IMAGE, IMAGE), np.int32, order=order)
-    return Contender({"": tuned(ESCAPE, [img, np.int32(LIMIT)], engine, ndrange="img", **PLANE)}, lambda: [img])
+    return Contender(tuned(ESCAPE, [img, np.int32(LIMIT)], engine, ndrange="img", **PLANE), lambda: [img])
 
 
 def _sum(engine: str) -> Contender:
@@ -168,4 +168,6 @@ def _sum(engine: str) -> Contender:
     )
     kernel.tune(partial, x)
     block = int(kernel.config_for(partial, x).as_dict()["block"])
-    return Contender({"": kernel.bind(partial, x)}, lambda: [np.array([partial[: N // block].sum(dtype=float)])])
+    return Contender(
+        {f"block={block}": kernel.bind(partial, x)}, lambda: [np.array([partial[: N // block].sum(dtype=float)])]
+    )
