@@ -18,7 +18,7 @@ import numpy as np
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 # Evaluations before the first model.
-SPREAD: Final = 6
+SPREAD: Final = 4
 # Random configurations of which each of them is the one farthest from those before.
 AMONG: Final = 30
 # Configurations that a model looks at, besides the neighbours of the best; larger spaces are sampled.
@@ -26,7 +26,7 @@ LOOKED_AT: Final = 4000
 # Lengths to choose from; coordinates go from 0 to 1.
 LENGTHS: Final = (0.15, 0.3, 0.6, 1.2, 2.5, 6.0)
 # Variances of what the model does not explain, relative to the whole.
-NOISES: Final = (1e-4, 1e-2, 5e-2)
+NOISES: Final = (1e-4, 1e-3, 1e-2)
 # Evaluations that a model is made of: the best ones and the latest ones, half of each.
 MODELLED: Final = 200
 # Times beyond this many times the best are all the same: far from it, nobody needs to know.
@@ -115,9 +115,12 @@ class Model:
 
     def next(self, points: Array, indices: np.ndarray[Any, np.dtype[np.int64]], done: list[int], times: Array) -> int:
         """Return the place of the point, not evaluated yet, from which most improvement is to be expected."""
-        least = times.min()
-        if not math.isfinite(least):
+        good = np.isfinite(times)
+        if not good.any():
             return _far(points, done)
+        # What can not be used is taken for a bad time of those that there are: the worst would spoil its neighbours.
+        times = np.where(good, times, np.quantile(times[good], 0.75))
+        least = times.min()
         used = np.arange(len(done))
         if len(done) > MODELLED:
             used = np.union1d(np.argsort(times)[: MODELLED // 2], used[-MODELLED // 2 :])
