@@ -128,9 +128,8 @@ def choose(case: Case) -> Choice:
         result = run_tuning(case, decl.settings)
     if result.interrupted:
         raise KeyboardInterrupt
-    # without trials of its own, it is the default until another process has found the winner: ask again
-    busy = not result.trials and decl.settings.on_busy == "default"
-    return Choice(result.best, "default" if busy else "tuned", lasting=not busy)
+    # while another process tunes, it is the default: the next call asks again
+    return Choice(result.best, "default" if result.busy else "tuned", lasting=not result.busy)
 
 
 def without_tuning(case: Case, record: bool = True) -> Choice:

@@ -24,6 +24,7 @@ from jlkern.memo.key import MemoKey
 from jlkern.memo.store import Store, TrialRecord, Winner
 from jlkern.space import Config, make_space
 from jlkern.tuning import run as run_module
+from jlkern.tuning import trial as trial_module
 from jlkern.tuning.run import TuneSettings, TuneTask, tune
 
 
@@ -206,6 +207,22 @@ def test_what_is_never_read_is_timed_in_batches_unless_it_overlaps(unread, overl
     assert max(lengths) == pytest.approx(batches, abs=batches // 5)
 
 
+@pytest.mark.parametrize("size", [8, 50_000])
+def test_short_launches_on_restored_arrays_follow_each_other_on_copies_that_are_fresh(size):
+    stale = []
+
+    def body(params, y):
+        stale.append(not (y == 5).all())
+        y += 1
+
+    engine = FakeEngine(body, lambda c: 1e-6)
+    mine = np.full(size, 5.0)
+    result = tune(make_task(engine, args=(mine,), names=("y",), read_first=("y",), shapes=(("y", (size,)),)))
+    assert not any(stale) and (mine == 5).all() and set(statuses(result).values()) == {"ok"}
+    in_a_row = sum(engine.launches.values()) >= trial_module.COPIES * 3 * len(result.trials)
+    assert in_a_row == (size == 8)
+
+
 def test_overlapping_arguments_stay_overlapping():
     base = np.arange(9.0)
 
@@ -260,6 +277,28 @@ def test_a_candidate_that_writes_nothing_is_wrong_even_when_the_result_is_there_
     args = (np.arange(8.0) + 1, np.arange(8.0))  # y holds the right result
     result = tune(make_task(FakeEngine(body, cost_by_block), args=args))
     assert statuses(result)[128] == "wrong" and str(result.best) == "block=256"
+
+
+@pytest.mark.parametrize("unread", [(), ("y",)])
+@pytest.mark.parametrize("broken", ["nothing", "too much", "too little"])
+def test_of_an_output_that_is_never_read_every_write_shows(unread, broken):
+    def body(params, y, x):
+        if params["block"] != 128:
+            y[2:6] = x[2:6] + 1
+        elif broken == "too much":
+            y[2:7] = np.append(x[2:6] + 1, y[6] + (0 if unread else 1))
+            y[6] = x[6] + 1
+        elif broken == "too little":
+            y[2:5] = x[2:5] + 1
+
+    args = (np.arange(8.0) + 1, np.arange(8.0))  # y holds the right result
+    if broken == "too much":
+        args[0][6] = 99.0
+    result = tune(make_task(FakeEngine(body, cost_by_block), args=args, read_first=("y",), unread=unread))
+    seen = broken == "too much" or bool(unread)
+    assert statuses(result)[128] == ("wrong" if seen else "ok")
+    assert str(result.best) == ("block=256" if seen else "block=128")
+    assert Counter(statuses(result).values())["ok"] == (3 if seen else 4)
 
 
 def test_an_output_that_is_covered_in_part_is_no_error():
@@ -798,13 +837,15 @@ def test_a_busy_key_waits_and_adopts():
 def test_a_busy_key_may_use_the_default_or_give_up():
     store = Store(None)
     engine = FakeEngine(add_one, cost_by_block)
-    for settings in ({"on_busy": "default"}, {"wait_limit": 0.05}):
+    for settings in ({"on_busy": "default"}, {"wait_limit": 0.05}, {"time_limit": 0.05}):
         task = make_task(engine, store=store, **settings)
         lease = store.acquire(task.key)
         result = tune(task)
         assert result.best == task.space.default() and "another process" in result.notes[0] and not engine.compiled
+        assert result.busy
         lease.release()
-    assert str(tune(task).best) == "block=128"
+    found = tune(make_task(engine, store=store))
+    assert str(found.best) == "block=128" and not found.busy
 
 
 def test_an_owner_that_fails_leaves_the_key_to_the_next():

@@ -22,11 +22,13 @@ def own(task: TuneTask, default: Config) -> Lease | TuneResult:
     if lease is not None:
         return lease
     if settings.on_busy == "default":
-        return untuned(default, "another process tunes this key; the default is used until it has a winner")
+        note = "another process tunes this key; the default is used until it has a winner"
+        return replace(untuned(default, note), busy=True)
     began, pause = time.time(), 0.02
+    limit = settings.wait_limit if settings.time_limit is None else min(settings.wait_limit, settings.time_limit)
     log.event(_log, logging.INFO, "waiting for another process", kernel=task.name)
     try:
-        while time.time() - began < settings.wait_limit:
+        while time.time() - began < limit:
             time.sleep(pause)
             pause = min(1.0, pause * 1.5)
             lease = store.acquire(task.key)
@@ -40,7 +42,8 @@ def own(task: TuneTask, default: Config) -> Lease | TuneResult:
                 return lease
     except KeyboardInterrupt:
         return replace(untuned(default, "interrupted while another process tunes this key"), interrupted=True)
-    return untuned(default, f"another process tuned this key for more than {settings.wait_limit:g} s")
+    note = f"another process tuned this key for more than {limit:g} s; the default is used until it has a winner"
+    return replace(untuned(default, note), busy=True)
 
 
 def untuned(default: Config, note: str) -> TuneResult:

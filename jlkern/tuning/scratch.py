@@ -60,6 +60,10 @@ class Scratch:
             for copy, original in self._pairs[name]:
                 np.copyto(copy, original)
 
+    def bytes_of(self, names: Iterable[str]) -> int:
+        """Return the bytes of these outputs and what overlaps them."""
+        return sum(copy.nbytes for name in names for copy, _ in self._pairs[name])
+
     def restorer(self, names: Iterable[str]) -> Callable[[], None] | None:
         """Return a function that restores just these outputs, or None when there are none."""
         pairs = [pair for name in names for pair in self._pairs.get(name, ())]

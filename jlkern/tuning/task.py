@@ -78,7 +78,7 @@ class TuneSettings:
         `"engine"` in a declaration becomes one that runs the default configuration on the other engine.
     tolerance: relative, or (relative, absolute); or a mapping of outputs to these.
     on_busy: when another process tunes this key: `"wait"` for its winner, or use the `"default"` at once.
-    wait_limit: seconds to wait at most.
+    wait_limit: seconds to wait at most; `time_limit` where that is less.
     scratch_limit: bytes of scratch memory at most; None is the knob's.
     progress: show a progress bar; None shows it on a terminal.
     fresh: forget the trials known for this key first.
@@ -200,6 +200,7 @@ class TuneResult:
     interrupted: bool = False
     noisy: bool = False
     adopted: bool = False
+    busy: bool = False  # nothing was tuned, since another process does it
     complete: bool = True  # the whole space was tried
     elapsed: float = 0.0
     notes: tuple[str, ...] = ()
