@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from jlkern.engines.numba import team
+
 PRELUDE = """
 import os, threading
 import numpy as np
@@ -79,11 +81,14 @@ print(threads.layer())
 """
 
 
-LAYERS = ["default", "omp", "tbb", "workqueue"]
+LAYERS = ["team", "default", "omp", "tbb", "workqueue"]
 
 
 def with_layer(code: str, layer: str) -> str:
-    """Run code under a threading layer, if this machine has it."""
+    """Run code under a threading layer, if this machine has it; "team" are jlkern's own threads."""
+    if layer == "team":
+        return passes(code, NUMBA_NUM_THREADS="2")
+    code = "from jlkern.engines.numba import team\nteam.usable = lambda: False\n" + textwrap.dedent(code)
     if layer == "omp" and not _has_openmp():
         pytest.skip("this machine has no OpenMP runtime library")
     if layer == "tbb":  # where pip puts it, Numba does not look
@@ -97,7 +102,7 @@ def with_layer(code: str, layer: str) -> str:
 @pytest.mark.parametrize("layer", LAYERS)
 def test_many_threads_at_once(layer: str) -> None:
     printed = with_layer(CONCURRENT, layer)
-    assert layer == "default" or printed.strip() == layer
+    assert layer in ("team", "default", printed.strip())
 
 
 BY_USER = """
@@ -130,7 +135,7 @@ print(threads.layer())
 """
     )
     printed = with_layer(code, layer).strip()
-    assert layer == "default" or printed == layer
+    assert layer in ("team", "default", printed)
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -141,8 +146,8 @@ def test_no_launch_pays_for_the_workqueue_layer(layer: str) -> None:
     print(*kinds, threads.layer())
     """
     small, large, name = with_layer(code, layer).split()
-    assert (small, large) == ("serial", "pooled" if name == "workqueue" else "parallel")
-    assert layer in ("default", name)
+    kind = "team" if layer == "team" else "pooled" if name == "workqueue" else "parallel"
+    assert (small, large) == ("serial", kind) and layer in ("team", "default", name)
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -218,12 +223,12 @@ def _has_openmp() -> bool:
 
 
 def test_the_environment_is_left_as_it_was() -> None:
-    passes("""
+    with_layer("""
     before = dict(os.environ)
     run()
     assert threads.layer.cache_info().currsize == 1
     assert dict(os.environ) == before
-    """)
+    """, "default")  # fmt: skip
 
 
 def test_failing_launches_at_the_same_time_keep_their_errors_apart() -> None:
@@ -311,3 +316,99 @@ def test_quota_of_the_control_group(granted: str, count: int, monkeypatch: pytes
     finally:
         monkeypatch.undo()
         cpus._quota.cache_clear()
+
+
+TEAM = pytest.mark.skipif(not team.usable(), reason="teams are for Linux")
+
+
+@TEAM
+def test_a_team_starts_no_layer_of_numbas() -> None:
+    passes("""
+    run()
+    from numba.np.ufunc import parallel
+    assert not parallel._is_initialized and threads.layer.cache_info().currsize == 0
+    assert [t.name for t in threading.enumerate() if t.name.startswith("jlkern")] == ["jlkern-0"]
+    """, NUMBA_NUM_THREADS="2")  # fmt: skip
+
+
+@TEAM
+def test_every_group_is_run_once_whatever_the_numbers_of_groups_and_helpers() -> None:
+    passes("""
+    from jlkern.engines.numba import team
+    COUNT = '''
+    @kernel inbounds = true function count!(y)
+        i = @index(Global)
+        y[i] += 1
+    end
+    '''
+    source = load_source(COUNT, Origin(None, 1, False), ())
+    y = np.zeros(1000, np.int64)
+    request = CompileRequest(source, (classify("y", y),), {}, (1,), 1, source.effects.written, (("threads", "all"),))
+    made = engine().compile(request)
+    bound = {}
+    for helpers in (1, 2, 3):
+        threads.count = lambda: helpers + 1
+        bound |= {(helpers, n): made.bind((n,), (y,)) for n in (2, 3, 7, 8, 9, 13, 1000)}
+    assert len(team._helpers) == 3
+    rng = np.random.default_rng(1)
+    keys = list(bound)
+    for k in rng.integers(0, len(keys), 20000):
+        helpers, n = keys[k]
+        y[:] = 0
+        assert bound[helpers, n]() == 0
+        assert y.sum() == n and (y[:n] == 1).all(), keys[k]
+    """)  # fmt: skip
+
+
+@TEAM
+def test_helpers_that_sleep_are_woken_and_end_with_the_process() -> None:
+    code = """
+    import time
+    for _ in range(5):
+        run()
+        time.sleep(0.02)
+    child = os.fork()
+    if not child:
+        run(a=2.0)
+        assert sum(t.name.startswith("jlkern") for t in threading.enumerate()) == 1
+        sys_exit = __import__("sys").exit
+        sys_exit(7)  # runs what is registered for the end, in the child too
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    run()
+    print("end", flush=True)
+    """
+    import time
+
+    start = time.perf_counter()
+    assert passes(code, NUMBA_NUM_THREADS="2") == "end\n"
+    assert time.perf_counter() - start < 60
+
+
+@TEAM
+def test_a_fork_in_the_middle_of_launches() -> None:
+    passes("""
+    run()  # imports, whose locks a fork must not meet
+    stop = []
+    def launch_on():
+        while not stop:
+            run(a=1.0)
+    worker = threading.Thread(target=launch_on)
+    worker.start()
+    made = large.fire((20000,))
+    for _ in range(10):
+        child = os.fork()
+        if not child:
+            try:
+                y = np.zeros(20000)
+                assert made(y, x, 4.0) == 0  # made before the fork: alone
+                np.testing.assert_allclose(y, expected(x, 4.0), rtol=1e-12)
+                for _ in range(20):
+                    run(a=5.0)
+                os._exit(7)
+            except BaseException as error:
+                print(repr(error), flush=True)
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    stop.append(1)
+    worker.join()
+    """, NUMBA_NUM_THREADS="2")  # fmt: skip

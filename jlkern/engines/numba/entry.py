@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from jlkern.engines.numba import kept, threads
+from jlkern.engines.numba import kept, team, threads
 from jlkern.engines.numba.emit.block import ArraySlots, Layout
 from jlkern.engines.numba.namespace import namespace
 from jlkern.signature import ArgType, ArrayArg, ScalarArg, Signature, TupleArg
@@ -102,6 +102,7 @@ _RUN = (
 _BODIES = {
     "serial": _RUN,
     "nogil": _RUN,
+    "team": ("return run_team(load(plan_, 0), address_of(block), load(plan_, 1), load(plan_, 2))",),
     "parallel": ("return run_parallel(load(plan_, 0), address_of(block), load(plan_, 1), load(plan_, 2))",),
     "pack": ("return 0",),
 }
@@ -122,7 +123,7 @@ def _ready(kind: str, signature: Signature, written: tuple[bool, ...], place: La
         *_BODIES[kind],
     ]
     source = f"def NAME({', '.join(['plan', *extra, *names])}):\n" + "".join(f"    {line}\n" for line in body)
-    made = kept.function(source, partial(_scope, kind), nogil=kind in ("nogil", "parallel"))
+    made = kept.function(source, partial(_scope, kind), nogil=kind in ("nogil", "team", "parallel"))
     address = _dtype("int64")
     types = [_numba_type(signature[k]) for k in runtime_arguments(signature)]
     made.compile((*[address] * (2 if kind == "pack" else 1), *types))
@@ -130,14 +131,15 @@ def _ready(kind: str, signature: Signature, written: tuple[bool, ...], place: La
 
 
 def _scope(kind: str) -> dict[str, Any]:
-    return {**namespace(), "run_parallel": threads.parallel()} if kind == "parallel" else namespace()
+    runs = {"team": team.run, "parallel": threads.parallel}
+    return {**namespace(), f"run_{kind}": runs[kind]()} if kind in runs else namespace()
 
 
 def entry(kind: str, signature: Signature, written: tuple[bool, ...], place: Layout, dims: int) -> Callable[..., int]:
     """Return the entry of a kind for a signature, compiled for writable arrays.
 
-    Kinds: "serial" runs in the calling thread and keeps the GIL, "nogil" gives it up, "parallel" uses Numba's threads,
-    "pack" only writes the block to the address that follows the plan's.
+    Kinds: "serial" runs in the calling thread and keeps the GIL, "nogil" gives it up, "team" uses jlkern's own threads,
+    "parallel" Numba's, "pack" only writes the block to the address that follows the plan's.
     """
     with _compiling:
         return _ready(kind, signature, written, place, dims)

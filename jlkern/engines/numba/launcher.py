@@ -16,7 +16,7 @@ import numpy as np
 
 from jlkern import errors
 from jlkern.engines.base import CompileRequest, Launcher
-from jlkern.engines.numba import kept, threads
+from jlkern.engines.numba import kept, team, threads
 from jlkern.engines.numba.emit.whole import text_for
 from jlkern.engines.numba.entry import UNALIGNED, Plan, entry, make_plan, runtime_arguments
 from jlkern.engines.numba.facts import Facts, Failure, load_facts, save_facts
@@ -27,8 +27,6 @@ PARALLEL_FROM = 400_000.0
 """Simple instructions (see `cost`) from which a launch is worth several threads.
 
 That is 10 microseconds of vectorised work, which threads hardly speed up, or 100 of other work, which they do.
-Threads wait for each other, so on a busy machine a short parallel launch can take a thousand times longer than a
-serial one.
 """
 
 _MOST_ITEMS = 1 << 62
@@ -134,9 +132,11 @@ class NumbaLauncher(Launcher):
         count = threads.count() if wanted else 1
         code = self.code(ndrange)
         plan = make_plan(code.address, ndrange, self.workgroup, count)
-        if count > 1 and plan.groups > 1:
-            return plan, code, "parallel" if threads.numba_threads_usable() else "pooled"
-        return plan, code, "nogil" if large else "serial"
+        if count == 1 or plan.groups == 1:
+            return plan, code, "nogil" if large else "serial"
+        if team.usable():
+            return make_plan(code.address, ndrange, self.workgroup, team.seats(count)), code, "team"
+        return plan, code, "parallel" if threads.numba_threads_usable() else "pooled"
 
     def code(self, ndrange: tuple[int, ...]) -> Code:
         """Return the machine code for launches over an ndrange. Raises `CompileError`."""
@@ -166,8 +166,8 @@ class NumbaLauncher(Launcher):
     def bind(self, ndrange: tuple[int, ...], args: tuple[Any, ...]) -> Callable[[], int]:
         plan, code, kind = self._plan(ndrange)
         block = self._block(plan, args)
-        if kind in ("parallel", "pooled"):
-            run: Any = threads.parallel() if kind == "parallel" else threads.pooled
+        if kind in ("team", "parallel", "pooled"):
+            run: Any = {"team": team.run, "parallel": threads.parallel}.get(kind, lambda: threads.pooled)()
             made: Any = partial(run, plan.code, int(block.ctypes.data), plan.groups, plan.threads)
         else:
             made = partial(threads.serial(kind == "nogil"), plan.code, int(block.ctypes.data), 0, plan.groups)

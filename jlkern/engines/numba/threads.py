@@ -1,8 +1,8 @@
-"""Running work-groups on all cores, whatever threading layer Numba has in this process.
+"""Running work-groups in one thread, and on all cores where jlkern has no threads of its own (`team`).
 
-Numba's OpenMP and TBB layers take concurrent calls and cost a few microseconds; they are used as they are. The
-workqueue layer aborts the process on concurrent calls, and OpenMP does on any call in a forked child: there, a pool of
-Python threads runs compiled code without the GIL.
+There it takes whatever threading layer Numba has in this process. Numba's OpenMP and TBB layers take concurrent calls
+and cost a few microseconds; they are used as they are. The workqueue layer aborts the process on concurrent calls, and
+OpenMP does on any call in a forked child: there, a pool of Python threads runs compiled code without the GIL.
 """
 
 from __future__ import annotations
