@@ -375,3 +375,9 @@ def test_one_of_two_equals_leads_as_rarely_as_it_says():
         a, b = ([rng.lognormvariate(0, 1) for _ in range(15)] for _ in range(2))
         wrong += faster(a, b, alpha=0.05, gain=0.0)
     assert wrong / 4000 < 0.05
+
+
+def test_a_wild_leader_does_not_bring_the_default_back():
+    # the leader's first rounds were held up, so that it can not be told from the default, which left after nine rounds
+    leader = [100.0, 1.0, 100.0, 100.0, 1.0, 100.0, 100.0, 1.0, 100.0] + [1.0] * 16
+    assert choose([[2.0] * 9, leader, [1.05] * 25]) == 2

@@ -705,7 +705,7 @@ def test_ctrl_c_returns_the_best_so_far_and_the_next_run_goes_on():
     assert not again.interrupted and store.winner(task.key).config == again.best
     # What was tried before is known; only the default and the finalists are compiled again.
     assert len([c for c in engine.compiled if c in done]) <= 1 + run_module.FINALISTS
-    assert sum(t.known for t in again.trials) >= 20
+    assert sum(t.known for t in again.trials) >= 29 - 1 - run_module.FINALISTS
 
 
 def test_ctrl_c_in_the_very_first_trial():

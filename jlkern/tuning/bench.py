@@ -52,9 +52,11 @@ LONG: Final = 0.02
 PAUSE: Final = 5e-5
 # Seconds that a sample of short launches takes.
 TARGET: Final = 1e-3
-# Rounds of a race: the fewest after which a contender may be left out for being behind, the default for being beaten,
-# and after which contenders that are as good as tied end it; and how the margin behind which one stays shrinks.
-RACE_CUT: Final = 5
+# Rounds of a race: the fewest after which a contender may be left out for being behind, after which one that is left
+# alone wins, the default is left out for being beaten, and contenders that are as good as tied end it; the most; and how
+# the margin behind which one stays shrinks.
+RACE_CUT: Final = 3
+RACE_END: Final = 5
 RACE_BEATEN: Final = 9
 RACE_TIED: Final = 15
 RACE_ROUNDS: Final = 61
@@ -203,9 +205,9 @@ def _fast(samples: Sequence[float]) -> list[float]:
 def choose(rounds: Sequence[Sequence[float]], default: int | None = 0, alpha: float = ALPHA) -> int:
     """Return which contender wins, given each one's samples by round; contenders are in the order that breaks ties.
 
-    The leader is the one with the least location. When it does not beat the default beyond the noise, the default wins.
-    Else the first contender that beats the default and is no worse than the leader, within the noise and within `TIE`.
-    An empty list is a contender that failed.
+    The leader is the one with the least location of those that beat the default beyond the noise; where there are none,
+    or the default's own is less, the default wins. Else the first contender that beats the default and is no worse than
+    the leader, within the noise and within `TIE`. An empty list is a contender that failed.
     """
     alive = [i for i, samples in enumerate(rounds) if samples]
     if not alive:
@@ -214,9 +216,11 @@ def choose(rounds: Sequence[Sequence[float]], default: int | None = 0, alpha: fl
     alpha = alpha / max(1, len(alive) - 1)
     leader = min(alive, key=lambda i: location(rounds[i]))
     beats = [i for i in alive if default not in alive or faster(rounds[i], rounds[default or 0], alpha)]
-    if default in alive and (leader == default or leader not in beats):
+    if default in alive and (leader == default or not beats):
         assert default is not None
         return default
+    # One that was ahead in a few wild rounds only hides none that was proved to be better.
+    leader = min(beats, key=lambda i: location(rounds[i]))
     best = location(rounds[leader])
     for i in alive:
         near = location(rounds[i]) <= best * (1 + TIE) and not faster(rounds[leader], rounds[i], alpha, gain=0.0)
@@ -394,7 +398,7 @@ def race(
             out.add(default)
         open_ones = [i for i in left if i != leader and i not in out and i not in slower]
         tied = done >= RACE_TIED and all(places[i] <= places[leader] * (1 + TIE) for i in open_ones)
-        if done >= RACE_CUT * (2 if suspect else 1) and (tied or not open_ones):
+        if done >= RACE_END * (2 if suspect else 1) and (tied or not open_ones):
             break
         left = [i for i in left if i not in out]
     return rounds

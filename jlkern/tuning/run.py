@@ -50,8 +50,8 @@ BLIND_GAIN: Final = 0.1
 TOO_FEW: Final = 3
 # The final rounds: seconds at most without a limit, contenders besides the default, and how near the best they are.
 FINAL_SECONDS: Final = 10.0
-FINALISTS: Final = 6
-FINAL_NEAR: Final = 1.25
+FINALISTS: Final = 10
+FINAL_NEAR: Final = 1.5
 # Of how many params the engine's other schedules are tried.
 SCHEDULED: Final = 3
 # How many winners of other environments and shapes are tried early.
@@ -384,10 +384,13 @@ class _Run:
     def finalists(self, ranked: list[Trial]) -> list[Config]:
         """Return who takes part in the final rounds: the default, the best and the old winner first, then by rank."""
         # Times of earlier runs are only a hint: they choose finalists, but do not keep this run's best from being one.
+        # Noise only adds, so that a candidate's least sample says how good it may be.
         fresh, known = [t for t in ranked if not t.known], [t for t in ranked if t.known]
         least = FINAL_NEAR * ((fresh or known)[0].seconds or 0.0)
+        leasts = self.lab.leasts
+        fresh.sort(key=lambda t: leasts.get(t.config, t.seconds or 0.0))
         most = FINALISTS if self.settings.evals is None else min(FINALISTS, self.settings.evals)
-        near = [t.config for t in fresh if (t.seconds or 0.0) <= least][:FINALISTS]
+        near = [t.config for t in fresh if leasts.get(t.config, t.seconds or 0.0) <= least][:FINALISTS]
         near += [t.config for t in known if (t.seconds or 0.0) <= least][:most]
         first = [self.default, *near[:1], *([] if self.old is None else [self.old.config])]
         usable_now = {t.config for t in ranked}

@@ -84,6 +84,7 @@ class Lab:
     unfinished: list[Config] = field(default_factory=list)  # to be tried again
     launchers: dict[Config, Launcher] = field(default_factory=dict)
     batches: dict[Config, int] = field(default_factory=dict)  # launches per sample
+    leasts: dict[Config, float] = field(default_factory=dict)  # seconds of the fastest sample
     copies: list[Scratch] = field(default_factory=list)  # for short launches on restored arrays
     reference: dict[str, np.ndarray[Any, Any]] | None = None
     reference_name: str = ""
@@ -216,6 +217,7 @@ class Lab:
             if wrong is not None:
                 return Trial(config, "wrong", reason=wrong)
             samples = self.measure(config, launcher, ndrange, settle)
+            self.leasts[config] = min(samples)
         except MemoryError as problem:
             if self.reference is None:  # nothing can be compared, so that no candidate can be tried
                 raise ScratchTooLarge(f"there is no memory for a copy of the result ({problem})") from None
