@@ -41,8 +41,7 @@ class Session:
         self.segments = {name: attach(name) for name in data["segments"]}
         memory = {name: segment.buf for name, segment in self.segments.items()}
         self.engine = engine_of(Device(data["device"][0], data["device"][1], ""), data["engine"])
-        if self.engine.name == "numba":
-            use_threads(dict(data["environment"]).get("threads"))
+        self.engine.use_threads(int(dict(data["environment"]).get("threads", 0)))
         here = [list(fact) for fact in self.engine.environment().exact]
         if here != data["environment"]:
             differing = ", ".join(f"{n} is {v}" for n, v in here if [n, v] not in data["environment"])
@@ -104,15 +103,6 @@ class Session:
         for segment in self.segments.values():
             with suppress(BufferError):
                 segment.close()
-
-
-def use_threads(count: str | None) -> None:
-    """Use as many threads as the parent does, which may have called `numba.set_num_threads`."""
-    if count is not None:
-        import numba
-
-        with suppress(ValueError):  # more than this process may have, which the environment says then
-            numba.set_num_threads(int(count))
 
 
 def attach(name: str) -> Any:

@@ -111,6 +111,9 @@ class Engine(ABC):
         """Return a call's arguments with NumPy copies of the arrays that live on the device: what tuning works on."""
         return args
 
+    def use_threads(self, count: int) -> None:  # noqa: B027  # not every engine can
+        """Use so many threads from now on, where that is the process's to say; 0 is no wish."""
+
     def schedules(self, request: CompileRequest) -> tuple[Schedule, ...]:
         """Return the schedules worth trying for a request, the rule's default first; here it is the only one."""
         return ((),)

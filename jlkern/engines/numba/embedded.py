@@ -85,6 +85,12 @@ class NumbaEngine(Engine):
             ) from error
         return new_launcher(request, facts_of(kernel, per_item(kernel.body)), text)
 
+    def use_threads(self, count: int) -> None:
+        import numba
+
+        if 0 < count <= numba.config.NUMBA_NUM_THREADS:
+            numba.set_num_threads(count)
+
     def schedules(self, request: CompileRequest) -> tuple[Schedule, ...]:
         """Return the rule's choice and what else may be faster: loops elsewhere, or another number of lanes."""
         from jlkern.engines.numba.emit import cpu
