@@ -147,8 +147,8 @@ def test_many_contenders_get_no_more_luck_than_one():
 def test_a_race_drops_losers_early_and_stops_when_decided():
     machine = Machine(1, spikes=0)
     rounds = race([machine.sampler(t) for t in (1.0, 2.0, 0.5)])
-    assert len(rounds[1]) <= 3
-    assert len(rounds[0]) == len(rounds[2]) == 5
+    assert len(rounds[1]) <= 3  # not even at half its speed would it be as fast
+    assert len(rounds[0]) == len(rounds[2]) == 6
     assert choose(rounds) == 2
 
 

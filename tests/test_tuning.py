@@ -631,7 +631,7 @@ def test_a_noisier_run_does_not_replace_a_cleaner_record_with_a_slower_one():
 
 
 def test_losers_are_sampled_less():
-    engine = FakeEngine(add_one, lambda c: 1e-3 * {64: 1, 128: 0.9, 256: 5, 512: 1.8}[c.as_dict()["block"]])
+    engine = FakeEngine(add_one, lambda c: 1e-3 * {64: 1, 128: 0.9, 256: 9, 512: 1.3}[c.as_dict()["block"]])
     tune(make_task(engine))
     by_block = {c.as_dict()["block"]: n for c, n in engine.sampled.items()}
     assert by_block[256] < by_block[512] < by_block[128]

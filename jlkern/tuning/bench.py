@@ -43,8 +43,11 @@ FAST_GAIN: Final = 0.05
 # A factor between two contenders that may be the machine's doing: a few more samples have to agree on it.
 SUSPECT: Final = 10.0
 SUSPECT_SAMPLES: Final = 9
-# A sample that took this many times the least of its launcher was held up: it is taken once more.
-HELD_UP: Final = 2.0
+# A sample that took this many times the least of its launcher was held up, as by half when two threads share a core: it
+# is taken once more.
+HELD_UP: Final = 1.5
+# Times so many times the best's are no mistake, not even of samples that ran at half their speed.
+HOPELESS: Final = 2.2
 # Seconds of a launch that are long beside whatever holds it up.
 LONG: Final = 0.02
 # Seconds without a launch after which threads may sleep: a short kernel is launched once before it is timed, since what
@@ -52,11 +55,10 @@ LONG: Final = 0.02
 PAUSE: Final = 5e-5
 # Seconds that a sample of short launches takes.
 TARGET: Final = 1e-3
-# Rounds of a race: the fewest after which a contender may be left out for being behind, after which one that is left
-# alone wins, the default is left out for being beaten, and contenders that are as good as tied end it; the most; and how
-# the margin behind which one stays shrinks.
-RACE_CUT: Final = 3
-RACE_END: Final = 5
+# Rounds of a race: after which contenders that are behind are left out, one that is left alone wins, the default is
+# left out for being beaten, contenders that are as good as tied end it; the most; and how the margin shrinks.
+RACE_CUT: Final = 6
+RACE_END: Final = 6
 RACE_BEATEN: Final = 9
 RACE_TIED: Final = 15
 RACE_ROUNDS: Final = 61
@@ -327,7 +329,7 @@ def measure(
     over: Callable[[], bool] = lambda: False,
     few: int = 3,
     enough: int = 5,
-    loser: float = 1.5,
+    loser: float = HOPELESS,
 ) -> list[float]:
     """Sample one candidate of a search: `few` times cheaply, and on to `enough` only when it may rank near the best.
 
@@ -391,8 +393,13 @@ def race(
         leader = min(left, key=lambda i: places[i])
         suspect = [i for i in left if places[i] > SUSPECT * places[leader]]
         slower = [i for i in left if i != leader and faster(rounds[leader], rounds[i], each)]
-        margin = TIE + RACE_MARGIN / done if done >= RACE_CUT else math.inf
-        out = {i for i in left if i != default and (i in slower or places[i] > places[leader] * (1 + margin))}
+        # What others do may halve the speed of a few samples in a row; the least of them is what may yet be right.
+        behind = {i: min(rounds[i]) / places[leader] for i in left}
+        if done < RACE_CUT:
+            out = {i for i in slower if i != default and behind[i] > HOPELESS}
+        else:
+            margin = TIE + RACE_MARGIN / done
+            out = {i for i in left if i != default and (i in slower or behind[i] > 1 + margin)}
         out -= {leader, *(suspect if done < FAST_SAMPLES else ())}
         if default in slower and done >= RACE_BEATEN:
             out.add(default)

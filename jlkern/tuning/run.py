@@ -51,7 +51,7 @@ TOO_FEW: Final = 3
 # The final rounds: seconds at most without a limit, contenders besides the default, and how near the best they are.
 FINAL_SECONDS: Final = 10.0
 FINALISTS: Final = 10
-FINAL_NEAR: Final = 1.5
+FINAL_NEAR: Final = bench.HOPELESS
 # Of how many params the engine's other schedules are tried.
 SCHEDULED: Final = 3
 # How many winners of other environments and shapes are tried early.
