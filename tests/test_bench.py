@@ -381,3 +381,15 @@ def test_a_wild_leader_does_not_bring_the_default_back():
     # the leader's first rounds were held up, so that it can not be told from the default, which left after nine rounds
     leader = [100.0, 1.0, 100.0, 100.0, 1.0, 100.0, 100.0, 1.0, 100.0] + [1.0] * 16
     assert choose([[2.0] * 9, leader, [1.05] * 25]) == 2
+
+
+def test_a_candidate_at_half_its_speed_is_sampled_on_another_core():
+    machine = Stuck(1e-3)
+
+    def sample() -> float:
+        return 1.6e-3 if machine.stuck else 0.8e-3
+
+    assert min(measure(sample, 1e-3, move=machine.move)) == 0.8e-3 and machine.moves == 1
+    slow = Stuck(1e-3)
+    assert len(measure(lambda: 1.6e-3, 1e-3, move=slow.move)) == 5 and slow.moves == 1
+    assert len(measure(lambda: 1.0e-3, 1e-3, move=slow.move)) == 3 and slow.moves == 1

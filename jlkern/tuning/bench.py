@@ -48,6 +48,7 @@ SUSPECT_SAMPLES: Final = 9
 HELD_UP: Final = 1.5
 # Times so many times the best's are no mistake, not even of samples that ran at half their speed.
 HOPELESS: Final = 2.2
+SLOWER: Final = 1.2
 # Seconds of a launch that are long beside whatever holds it up.
 LONG: Final = 0.02
 # Seconds without a launch after which threads may sleep: a short kernel is launched once before it is timed, since what
@@ -330,14 +331,17 @@ def measure(
     few: int = 3,
     enough: int = 5,
     loser: float = HOPELESS,
+    move: Callable[[], bool] = lambda: False,
 ) -> list[float]:
     """Sample one candidate of a search: `few` times cheaply, and on to `enough` only when it may rank near the best.
 
-    A candidate is dropped once even its fastest sample is `loser` times slower than the best so far. `over` tells that
-    the candidate has had its share of time; one sample is taken at least. Wild samples get five times as many.
+    A candidate is dropped once even its fastest sample is `loser` times slower than the best so far. One that is
+    slower, but by less, may run at half its speed for a while: its last samples are taken on another core.
+    `over` tells that the candidate has had its share of time; one sample is taken at least. Wild samples get five times
+    as many.
     """
     samples: list[float] = []
-    suspect = False
+    suspect = moved = False
     while len(samples) < enough or (suspect and len(samples) < SUSPECT_SAMPLES) or _unsure(samples, 5 * enough):
         samples.append(sample())
         # The first sample may still be a cold one, so only a hopeless one ends it there.
@@ -346,8 +350,11 @@ def measure(
         suspect = min(samples) > SUSPECT * best
         if over() or (min(samples) > limit and not suspect):
             break
-        if len(samples) >= few and not suspect and len(samples) >= enough // 2 and spread(samples) < LEAST_GAIN:
-            break
+        if not moved and len(samples) >= few and not suspect:
+            if min(samples) > SLOWER * best:
+                moved = move()
+            if not moved and spread(samples) < LEAST_GAIN:
+                break
     return samples
 
 

@@ -50,7 +50,7 @@ BLIND_GAIN: Final = 0.1
 TOO_FEW: Final = 3
 # The final rounds: seconds at most without a limit, contenders besides the default, and how near the best they are.
 FINAL_SECONDS: Final = 10.0
-FINALISTS: Final = 10
+FINALISTS: Final = 12
 FINAL_NEAR: Final = bench.HOPELESS
 # Of how many params the engine's other schedules are tried.
 SCHEDULED: Final = 3

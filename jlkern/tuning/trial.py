@@ -370,7 +370,8 @@ class Lab:
                 samples, good = bench.settle(watch.sample, lambda: time.monotonic() - start > limit)
                 self.noisy = self.noisy or not good
                 return samples
-            return bench.measure(watch.sample, best, lambda: time.monotonic() - start > SHARE or self.clock.over())
+            over = lambda: time.monotonic() - start > SHARE or self.clock.over()  # noqa: E731
+            return bench.measure(watch.sample, best, over, move=watch.move)
 
     @contextmanager
     def measuring(self) -> Iterator[None]:
