@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 ENGINES = ("auto", "numba", "julia")
 _DEVICE = re.compile(f"cpu|({'|'.join(KINDS[1:])})(:[0-9]{{1,3}})?")
 
+
 def check_engine(name: object) -> None:
     """Check an engine's name. Raises `OptionError` for one that is none."""
     if name not in ENGINES:
@@ -85,7 +86,11 @@ def select(option: str, source: KernelSource, home: str, checked: set[str], devi
     if option == "numba" and target != "cpu":
         raise EngineError(f"the arrays live on {home}: the numba engine runs on the cpu only; GPUs need engine='julia'")
     if option == "julia" or target != "cpu":
-        return engine_named("julia") if target == "cpu" else engine_named("julia", target)
+        engine = engine_named("julia") if target == "cpu" else engine_named("julia", target)
+        if (mark := f"julia on {target}") not in checked:
+            engine.check(source)
+            checked.add(mark)
+        return engine
     engine = engine_named("numba")
     if engine.name in checked:
         return engine
@@ -96,7 +101,7 @@ def select(option: str, source: KernelSource, home: str, checked: set[str], devi
     except UnsupportedError as error:
         if option == "numba":
             raise
-        return _instead(error, checked)
+        return _instead(error, source, checked)
     checked.add(engine.name)
     return engine
 
@@ -110,7 +115,7 @@ def _target(home: str, device: str | None) -> str:
     return home if ":" in home else device
 
 
-def _instead(problem: UnsupportedError, checked: set[str]) -> Engine:
+def _instead(problem: UnsupportedError, source: KernelSource, checked: set[str]) -> Engine:
     """Return the julia engine in the place of numba, which does not support a source."""
     from jlkern.engines.julia.installation import find
 
@@ -121,6 +126,7 @@ def _instead(problem: UnsupportedError, checked: set[str]) -> Engine:
             f"{problem}\nengine='auto' found no other engine for it; Julia could run it: {reason}"
         ) from problem
     engine = engine_named("julia")
+    engine.check(source)
     checked.add("julia")
     return engine
 

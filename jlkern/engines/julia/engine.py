@@ -13,6 +13,7 @@ from jlkern.engines.cpus import cpu_name
 from jlkern.engines.julia import backends
 from jlkern.engines.julia.backends import Place
 from jlkern.engines.julia.owner import run
+from jlkern.errors import UnsupportedError
 from jlkern.source import KernelSource
 from jlkern.space import Schedule
 
@@ -74,7 +75,17 @@ class JuliaEngine(Engine):
         return run(on_host, self.place, args)
 
     def check(self, source: KernelSource) -> None:
-        """Everything that Julia can read is supported."""
+        """Everything that Julia can read is supported, but on the CPU what would have another meaning than on GPUs."""
+        from jlkern.engines.julia.barriers import unlike_simt
+
+        if self.devices()[0].kind not in ("cpu", "jl") or not source.kernel.cpu:
+            return  # KernelAbstractions itself refuses `cpu=false`
+        found = unlike_simt(source.kernel)
+        if found is not None:
+            raise UnsupportedError(
+                f"{source.origin.where(found.line)}: {found.text} (KernelAbstractions' CPU backend runs a "
+                "work-group as loops over its items; engine='numba' and GPUs run this as it is)"
+            )
 
     def default_workgroup(self, ndrange: tuple[int, ...]) -> tuple[int, ...]:
         base = DEFAULT_WORKGROUPS.get(len(ndrange), (32, 4, 2))
@@ -84,6 +95,7 @@ class JuliaEngine(Engine):
         from jlkern.engines.julia.bridge import runtime
         from jlkern.engines.julia.launcher import JuliaLauncher
 
+        self.check(request.source)
         asked = request.workgroup or self.default_workgroup((1,) * request.ndims)
         workgroup = (*asked, *(1,) * (request.ndims - len(asked)))
         if self.place is None:
