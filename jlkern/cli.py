@@ -8,6 +8,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -85,8 +86,9 @@ def cache_clear(yes: bool) -> None:
 @main.command()
 @click.argument("target", metavar="[MODULE[:KERNEL]]", required=False)
 @click.argument("signature", nargs=-1, metavar="[ARGUMENT]...")
-@click.option("--from", "record", type=click.Path(exists=True, dir_okay=False), help="Work off what was recorded.")
-def tune(target: str | None, signature: tuple[str, ...], record: str | None) -> None:
+@click.option("--from", "record", type=click.Path(dir_okay=False), help="Work off what was recorded.")
+@click.option("--again", is_flag=True, help="Also what is remembered on this machine.")
+def tune(target: str | None, signature: tuple[str, ...], record: str | None, again: bool) -> None:
     """Tune kernels of a module on synthetic arrays.
 
     Each ARGUMENT describes a parameter: `float32[1024,1024]` an array (`float32[1024,1024]F` in column-major order),
@@ -114,7 +116,7 @@ def tune(target: str | None, signature: tuple[str, ...], record: str | None) -> 
         chosen = found
     try:
         specs = [tuple(map(_argument, signature))] if signature else []
-        for made in jlkern.precompile(chosen, *specs, tune=True):
+        for made in jlkern.precompile(chosen, *specs, tune="again" if again else True):
             click.echo(str(made))
     except JlkernError as problem:
         raise click.ClickException(str(problem)) from problem
@@ -122,39 +124,48 @@ def tune(target: str | None, signature: tuple[str, ...], record: str | None) -> 
 
 @main.command("export")
 @click.argument("modules", nargs=-1, metavar="[MODULE]...")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="The file; default: beside the only MODULE.")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False), help="The file; default: one beside each kernel's module."
+)
 @click.option("--all", "everything", is_flag=True, help="Everything that is remembered; needs --output.")
 def export_(modules: tuple[str, ...], output: str | None, everything: bool) -> None:
     """Write what is remembered for the kernels of modules to a file that a package can ship."""
-    from pathlib import Path
-
     from jlkern.memo import bundle
     from jlkern.memo.store import open_store
 
     if everything == bool(modules):
         raise click.UsageError("pass the modules whose kernels are meant, or --all")
-    if output is None and len(modules) != 1:
-        raise click.UsageError("pass --output FILE; only a single module has a place of its own")
-    sources: set[str] = set()
-    path = Path(output) if output is not None else Path()
     sys.path.insert(0, "")
+    homes: dict[
+        str, set[str]
+    ] = {}  # the module that a kernel is in, which may be one inside of a package that is named
     for name in modules:
         try:
             module = importlib.import_module(name)
         except ImportError as problem:
             raise click.ClickException(f"cannot import {name}: {problem}") from problem
-        kernels = [k for k in vars(module).values() if isinstance(k, Kernel)]
-        sources.update(k._runtime.declaration.source.digest for k in kernels)
-        if output is None:
-            path = bundle.bundle_paths(name)[0]
-    records = bundle.export(open_store(), None if everything else sources)
-    if not records:
+        for kernel in vars(module).values():
+            if isinstance(kernel, Kernel):
+                homes.setdefault(kernel.__module__, set()).add(kernel._runtime.declaration.source.digest)
+    if output is not None:
+        files = {Path(output): None if everything else set().union(*homes.values())}
+    elif everything:
+        raise click.UsageError("--all needs --output FILE")
+    else:
+        files = {bundle.bundle_paths(home)[0]: sources for home, sources in homes.items()}
+    written = 0
+    for path, sources in files.items():
+        records = bundle.export(open_store(), sources)
+        if not records:
+            continue
+        try:
+            path.write_text(bundle.write_bundle(records), encoding="utf-8")
+        except OSError as problem:
+            raise click.ClickException(f"cannot write {path}: {problem}") from problem
+        click.echo(f"{len(records)} records in {path}")
+        written += len(records)
+    if not written:
         raise click.ClickException("nothing is remembered of these kernels; tune them first")
-    try:
-        path.write_text(bundle.write_bundle(records), encoding="utf-8")
-    except OSError as problem:
-        raise click.ClickException(f"cannot write {path}: {problem}") from problem
-    click.echo(f"{len(records)} records in {path}")
 
 
 @main.command("import")
@@ -162,8 +173,6 @@ def export_(modules: tuple[str, ...], output: str | None, everything: bool) -> N
 @click.option("--replace", "override", is_flag=True, help="Also where this machine has a result of its own.")
 def import_(file: str, override: bool) -> None:
     """Take the records of a file into the memo of this user."""
-    from pathlib import Path
-
     from jlkern.memo import bundle
     from jlkern.memo.store import open_store
 
@@ -180,6 +189,9 @@ def _tune_record(path: str) -> None:
     from jlkern.policy import read_miss
     from jlkern.precompile import tune_miss
 
+    if not Path(path).exists():
+        click.echo(f"nothing to tune: {path} is not there, which is so when nothing was recorded")
+        return
     with open(path, encoding="utf-8", errors="replace") as file:
         lines = list(dict.fromkeys(line.strip() for line in file if line.strip()))
     skipped = 0

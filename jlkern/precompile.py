@@ -8,12 +8,12 @@ import time
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from jlkern import compiled
-from jlkern.choice import the_store
+from jlkern.choice import has_grown, lookup, the_store
 from jlkern.errors import ArgumentError, BoundsError, OptionError, TuningError
 from jlkern.explain import explain
 from jlkern.kernel import Kernel
@@ -47,7 +47,7 @@ class Precompiled:
 def precompile(
     kernel: Kernel[...] | types.ModuleType,
     *signatures: Spec,
-    tune: bool = False,
+    tune: bool | Literal["again"] = False,
     make_args: Callable[[], Sequence[Any]] | None = None,
 ) -> list[Precompiled]:
     """Compile what later calls will launch, so that the first of them need not.
@@ -61,8 +61,9 @@ def precompile(
         Each a tuple in parameter order of `jlkern.Array(dtype, shape, order)`, scalar types such as `np.float32`, or
         scalar values, which are needed where `ndrange=` or `key=` read them. With none, the uses that the memo knows.
     tune
-        Also tune, on synthetic arrays in a process of its own: floats around 1, and ones for ints, which are valid
-        indices. The default configuration runs once with bounds checks on before anything is measured.
+        Also tune what a call would tune, on synthetic arrays in a process of its own: floats around 1, and ones for
+        ints, which are valid indices. The default configuration runs once with bounds checks on before anything is
+        measured. `"again"` tunes what is remembered, too.
     make_args
         Returns real arguments to tune on, for a kernel that goes by its arrays' contents (indices, say): needs
         `tune=True` and a single kernel, and then this process tunes. With it, signatures may be left out.
@@ -101,9 +102,20 @@ def precompile(
         )
     made = [arguments(kernel, spec) for spec in signatures]
     if tune:
-        for spec in signatures:
-            tune_apart(kernel, spec)
+        for spec, args in zip(signatures, made, strict=True):
+            if tune == "again" or not _settled(kernel, args):
+                tune_apart(kernel, spec)
     return [_compile(kernel, args) for args in made]
+
+
+def _settled(kernel: Kernel[...], args: tuple[Any, ...]) -> bool:
+    """Tell whether a call knows its configuration without tuning."""
+    runtime = kernel._runtime
+    engine, signature = runtime.validate(args)
+    given, sizes = runtime.declaration.sizes(args, None)
+    case = runtime.case(engine, signature, args, sizes, given)
+    found = lookup(case)
+    return found is not None and not has_grown(case, found)
 
 
 def arguments(kernel: Kernel[...], spec: Spec, fill: bool = False) -> tuple[Any, ...]:
@@ -293,7 +305,7 @@ def tune_miss(miss: Miss) -> Precompiled:
     return _compile(kernel, arguments(kernel, tuple(spec)), miss.given)
 
 
-def _module(module: types.ModuleType, signatures: Sequence[Spec], tune: bool) -> list[Precompiled]:
+def _module(module: types.ModuleType, signatures: Sequence[Spec], tune: bool | Literal["again"]) -> list[Precompiled]:
     kernels = list({id(k): k for k in vars(module).values() if isinstance(k, Kernel)}.values())
     if not kernels:
         raise OptionError(f"precompile: the module {module.__name__} holds no kernels")

@@ -125,12 +125,21 @@ def test_export_and_import(kernels: Any, tmp_path: Path, memo: Path) -> None:
     assert "1 of 1" in call("import", "--replace", str(tmp_path / "out.json")).output
     for words, message in (
         (("export",), "pass the modules"),
-        (("export", "a", "b"), "pass --output"),
+        (("export", "--all"), "needs --output"),
         (("export", "jlkern_no_such_module"), "cannot import"),
         (("import", str(tmp_path / "jlkern_bundle_kernels.py")), "cannot read"),
     ):
         result = call(*words)
         assert result.exit_code and message in result.output
+
+
+def test_a_packages_kernels_are_written_beside_their_own_module(kernels: Any, tmp_path: Path) -> None:
+    (tmp_path / "jlkern_facade.py").write_text("from jlkern_bundle_kernels import double\n")
+    kernels.double.tune(np.zeros(100))
+    result = call("export", "jlkern_facade")
+    assert result.exit_code == 0 and "1 records in" in result.output
+    assert (tmp_path / "jlkern_bundle_kernels.jlkern.json").exists()
+    assert not (tmp_path / "jlkern_facade.jlkern.json").exists()
 
 
 def test_user_then_package_then_nearest_then_default(kernels: Any, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import types
 from pathlib import Path
@@ -186,4 +187,21 @@ def test_a_kernel_that_goes_by_contents_needs_arguments(kernels: Any) -> None:
 def test_a_kernel_that_cannot_leave_the_process_says_so() -> None:
     k = jlkern.from_source(SAXPY, tune={"block": [32, 64]}, ndrange=lambda y: y.size)
     with pytest.raises(jlkern.OptionError, match="cannot be sent to a worker"):
-        jlkern.precompile(k, (VECTOR, f32, VECTOR), tune=True)
+        jlkern.precompile(k, (VECTOR, f32, VECTOR), tune="again")
+
+
+def test_what_is_remembered_is_tuned_again_on_demand_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("jlkern.precompile")
+    k = jlkern.from_source(SAXPY, tune={"block": [32, 64]})
+    spec = (jlkern.Array(f32, 3210), f32, jlkern.Array(f32, 3210))
+    apart: list[object] = []
+
+    def tune_here(kernel: Any, spec: Any) -> None:
+        apart.append(spec)
+        kernel.tune(*module.arguments(kernel, spec, fill=True))
+
+    monkeypatch.setattr(module, "tune_apart", tune_here)
+    assert jlkern.precompile(k, spec, tune=True)[0].origin == "memo" and len(apart) == 1
+    assert jlkern.precompile(k, spec, tune=True)[0].origin == "memo" and len(apart) == 1
+    jlkern.precompile(k, spec, tune="again")
+    assert len(apart) == 2
