@@ -145,6 +145,36 @@ def test_zero_dimensional_arrays_tuples_functions_types_and_vals() -> None:
     np.testing.assert_array_equal(y, (np.float64(np.float32(2.7) + np.float32(1)) + 2.0) ** 2 + 3)
 
 
+def test_a_bound_call_of_many_words() -> None:
+    """A row of more than a KiB is freed memory as soon as Python lets go of it."""
+    kernel = jlkern.from_source("@kernel function f!(y, t)\n i = @index(Global)\n y[i] = sum(t)\nend", engine="julia")
+    values, y = tuple(range(100)), np.zeros(64)
+    bound = kernel.bind(y, values)
+    before = [np.zeros(1000) for _ in range(20)]
+    bound()
+    assert (y == sum(values)).all()
+    assert not any(array.any() for array in before)
+
+
+@pytest.mark.parametrize("expression", ["dot(a, b)", "norm(a)", "dot(view(a, :, 2), view(b, 2, :))", "sum(a * b)"])
+def test_linear_algebra_reads_arrays_of_every_layout_rightly(expression: str) -> None:
+    """Julia hands what it takes for dense arrays to BLAS, which sees one stretch of memory."""
+    kernel = jlkern.from_source(
+        f"using LinearAlgebra\n@kernel function f!(y, a, b)\n i = @index(Global)\n y[i] = {expression}\nend",
+        engine="julia",
+        ndrange=(1,),
+        inout=["y"],
+    )
+    base = np.random.default_rng(0).random((80, 80))
+    layouts = [np.asfortranarray(base[:40, :40]), base[:40, :40].copy(), base[::2, ::2], base[39::-1, 79:39:-1]]
+    for a in layouts:
+        for b in layouts:
+            expected = {"d": np.vdot(a, b), "n": np.linalg.norm(a), "s": (a @ b).sum()}[expression[0]]
+            y = np.zeros(1)
+            kernel(y, a, b)
+            np.testing.assert_allclose(y[0], a[:, 1] @ b[1] if "view" in expression else expected)
+
+
 def test_atomics_on_every_layout() -> None:
     kernel = jlkern.from_source(
         """
@@ -180,7 +210,7 @@ def test_large_python_ints_are_refused_and_not_wrapped() -> None:
     kernel = jlkern.from_source("@kernel function fill!(y, v)\n i = @index(Global)\n y[i] = v\nend", engine="julia")
     y = np.zeros(3, np.int64)
     kernel(y, 5)
-    with pytest.raises(errors.ArgumentError, match="Int64"):
+    with pytest.raises(errors.ArgumentError, match=r"'v'.*Int64"):
         kernel(y, 1 << 63)
     assert (y == 5).all()
 
@@ -229,6 +259,15 @@ def test_errors_of_kernels_have_classes_and_lines() -> None:
             bound()
 
 
+def test_messages_of_any_bytes_arrive() -> None:
+    said = r'"a\0b\x1fc\xffd € ", "e"^5000'
+    kernel = jlkern.from_source(
+        f"@kernel function f!(y)\n i = @index(Global)\n y[i] = error({said})\nend", engine="julia"
+    )
+    with pytest.raises(errors.KernelThrownError, match=r"a\\0b\x1fc.d € eee"):
+        kernel(np.zeros(3))
+
+
 def test_an_error_in_a_launch_of_several_threads() -> None:
     kernel = jlkern.from_source(
         "@kernel function far!(y, x)\n i = @index(Global)\n y[i] = x[i]\n y[i] += 1\nend", engine="julia", ndrange="y"
@@ -244,8 +283,8 @@ def test_bounds_are_checked_where_asked() -> None:
     source = "@kernel function far!(y, x)\n i = @index(Global)\n @inbounds y[i] = x[i + 1]\nend"
     y, x = np.zeros(8), np.zeros(16)[:8]
     jlkern.from_source(source, engine="julia", ndrange="y")(y, x)
-    for text in (source, source.replace("@kernel", "@kernel inbounds=true")):
-        kernel = jlkern.from_source(text, engine="julia", ndrange="y")
+    for options in ("", "inbounds=true", "cpu=true inbounds=true"):
+        kernel = jlkern.from_source(source.replace("@kernel", f"@kernel {options}"), engine="julia", ndrange="y")
         with jlkern.knobs.knobs.scope(check_bounds=True), pytest.raises(errors.BoundsError, match="8-element"):
             kernel(y, x)
 

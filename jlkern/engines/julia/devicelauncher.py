@@ -13,10 +13,10 @@ from jlkern.engines.julia import text
 from jlkern.engines.julia.backends import Place, wait
 from jlkern.engines.julia.bridge import Problem, Runtime
 from jlkern.engines.julia.copies import ALIGNMENT, Copies
-from jlkern.engines.julia.launcher import JuliaLauncher, free_with, not_compiled, write
+from jlkern.engines.julia.launcher import JuliaLauncher, check, free_with, not_compiled, write
 from jlkern.engines.julia.owner import run
 from jlkern.errors import CompileError
-from jlkern.signature import ArgType, ArrayArg, classify
+from jlkern.signature import ArgType, ArrayArg
 
 _NOT_COMPILED = frozenset({"InvalidIRError", "KernelError"})
 """What GPUCompiler throws at the first launch for code that it cannot compile."""
@@ -118,7 +118,7 @@ class DeviceLauncher(JuliaLauncher):
         if not any(isinstance(value, np.ndarray) for value in args):
             return None
         for arg, writes, value in zip(self.request.signature, self._written, args, strict=True):
-            _check(arg, value)
+            check(arg, value)
             if writes and isinstance(value, np.ndarray) and not value.flags.writeable:
                 raise TypeError("a written array is read-only")
         return Copies(self._place, args, self._written)
@@ -132,7 +132,7 @@ class DeviceLauncher(JuliaLauncher):
                 words += (value.block, value.pointer - below, *layout)
                 streams[value.stream] = streams.get(value.stream, False) or writes
             else:
-                _check(arg, value)
+                check(arg, value)
                 write(words, arg, value)
         if streams:
             # the launch has its place in the stream of what it writes; work in others has to be done before
@@ -149,7 +149,7 @@ class DeviceLauncher(JuliaLauncher):
         key = (arg, value.kind, value.index, value.dtype, value.shape, value.strides, value.pointer % ALIGNMENT)
         known = self._layouts.get(key)
         if known is None:
-            _check(arg, value)
+            check(arg, value)
             device = self._place.device
             if (value.kind, value.index) != (device.kind, device.index):
                 raise TypeError("an array lives on another device")
@@ -167,8 +167,3 @@ class DeviceLauncher(JuliaLauncher):
         if problem.kind in _NOT_COMPILED:
             return not_compiled(self.request, problem)
         return super()._error(problem)
-
-
-def _check(arg: ArgType, value: object) -> None:
-    if classify("", value) != arg:
-        raise TypeError("the arguments are not those that this was compiled for")

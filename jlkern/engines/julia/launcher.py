@@ -6,6 +6,7 @@ import re
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from jlkern.engines.base import CompileRequest, Launcher
 from jlkern.engines.julia import builtin, text
 from jlkern.engines.julia.bridge import Problem, Runtime
 from jlkern.engines.julia.owner import owner, run, soon
-from jlkern.errors import CompileError, KernelError, SourceSyntaxError
+from jlkern.errors import ArgumentError, CompileError, KernelError, SourceSyntaxError
 from jlkern.signature import ArgType, ArrayArg, ScalarArg, TupleArg, classify
 
 PARALLEL_FROM = 1 << 14
@@ -55,7 +56,7 @@ class JuliaLauncher(Launcher):
         path = _path(request).encode()
         source = request.source.text
         if request.check_bounds:
-            source = _UNCHECKED.sub(lambda found: found[0].replace("true", "false"), source)
+            source = _UNCHECKED.sub(r"\1false", source)
         home = runtime.load(
             source.encode(),
             path,
@@ -152,7 +153,8 @@ class JuliaLauncher(Launcher):
     def _bound(self, ndrange: tuple[int, ...], args: tuple[Any, ...]) -> int:
         call = self._call(ndrange)
         try:
-            slot = self._runtime.bind(call, self._row(args).ctypes.data)
+            row = self._row(args)  # has to live until Julia has read it
+            slot = self._runtime.bind(call, row.ctypes.data)
         finally:
             self._runtime.free(call)
         if not slot:
@@ -201,8 +203,8 @@ class JuliaLauncher(Launcher):
     def _row(self, args: tuple[Any, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Write the arguments as the Julia side takes them. Raises `TypeError` when they are not of the signature."""
         signature = self.request.signature
-        if tuple(classify("", value) for value in args) != signature:
-            raise TypeError("the arguments are not those that this was compiled for")
+        for arg, value in zip(signature, args, strict=True):
+            check(arg, value)
         for writes, value in zip(self._written, args, strict=True):
             if writes and not value.flags.writeable:
                 raise TypeError("a written array is read-only")
@@ -212,7 +214,16 @@ class JuliaLauncher(Launcher):
         return np.array(words or [0], np.int64)
 
 
-_UNCHECKED = re.compile(r"@kernel\b[^\n]*?\binbounds\s*=\s*true")
+_UNCHECKED = re.compile(r"(@kernel\b[^\n]*?\binbounds\s*=\s*)true\b")
+
+
+def check(arg: ArgType, value: Any) -> None:
+    """Raise `TypeError` when an argument is not what a launch was compiled for."""
+    # what no kernel can take is no `ArgumentError` here: the call is planned anew, which has the parameter's name
+    with suppress(ArgumentError):
+        if classify("", value) == arg:
+            return
+    raise TypeError("the arguments are not those that this was compiled for")
 
 
 def write(words: list[int], arg: ArgType, value: Any) -> None:

@@ -17,9 +17,9 @@ const Object = Ptr{Cvoid}
 Memory with a stride per dimension, in bytes. `U` is the dimension along which the elements lie side by side, 0 where
 none is known to: with it the compiler sees unit strides.
 
-A `DenseArray`, as the device arrays of the GPU packages are, so that sources meet the same types.
+No `DenseArray`: Julia hands those to BLAS, which takes an array of several dimensions for one stretch of memory.
 """
-struct Strided{T,N,U} <: DenseArray{T,N}
+struct Strided{T,N,U} <: AbstractArray{T,N}
     start::Ptr{T}
     size::NTuple{N,Int}
     strides::NTuple{N,Int}
@@ -55,7 +55,7 @@ end
 @inline Base.pointer(a::Strided{T,N}, i::Integer) where {T,N} = place(a, Tuple(@inbounds CartesianIndices(a.size)[i]))
 
 "What `@Const` makes of a `Strided`: it cannot be written."
-struct Constant{T,N,A<:Strided{T,N}} <: DenseArray{T,N}
+struct Constant{T,N,A<:Strided{T,N}} <: AbstractArray{T,N}
     array::A
 end
 
@@ -437,7 +437,8 @@ function note(error, trace, path)
             end
         end
     end
-    PROBLEM[] = join((nameof(typeof(error)), line, first(message, 2000)), '\x1f')
+    # as a C string it would end at a NUL
+    PROBLEM[] = join((nameof(typeof(error)), line, replace(first(message, 2000), '\0' => "\\0")), '\x1f')
     return nothing
 end
 
@@ -536,7 +537,7 @@ DeviceSpec{T,N,L}(place::P) where {T,N,L,P} = DeviceSpec{T,N,L,P}(place)
 A flat array of a device, seen with a stride per dimension, in elements; `U` as for `Strided`. Kernels get it with the
 device's own flat array inside.
 """
-struct Laid{T,N,U,A<:AbstractVector{T}} <: DenseArray{T,N}
+struct Laid{T,N,U,A<:AbstractVector{T}} <: AbstractArray{T,N}
     flat::A
     first::Int
     size::NTuple{N,Int}
