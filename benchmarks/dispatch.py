@@ -141,11 +141,15 @@ def with_pyopencl() -> Iterator[tuple[str, Prepare]]:
         raise RuntimeError("no OpenCL device for this CPU")
     context = cl.Context(devices[:1])
     queue = cl.CommandQueue(context)
-    program = cl.Program(
+    source = cl.Program(
         context,
         "__kernel void triad(__global float *c, __global const float *a, __global const float *b, float s)"
         "{ int i = get_global_id(0); c[i] = a[i] + s * b[i]; }",
-    ).build()
+    )
+    try:
+        program = source.build()
+    except cl.Error as error:
+        raise RuntimeError(f"OpenCL compiles nothing here ({str(error).splitlines()[-1]})") from None
     kernel = cl.Kernel(program, "triad")
 
     def prepare(sets: list[Arrays]) -> Pass:
