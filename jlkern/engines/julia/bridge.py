@@ -89,6 +89,16 @@ _broken: list[str] = []
 _starting = threading.Lock()
 
 
+def _after_fork() -> None:
+    # another thread of the parent may have been starting Julia
+    global _starting
+    _starting = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 def runtime() -> Runtime:
     """Return the running Julia, started at the first call.
 
@@ -104,7 +114,8 @@ def runtime() -> Runtime:
             if found is None:
                 if _broken:
                     raise EngineError(f"{_broken[0]} (restart Python when that is mended)")
-                found = _state["runtime"] = _start()
+                _start()
+                found = _state["runtime"]
     return found
 
 
@@ -113,7 +124,7 @@ def started() -> bool:
     return "runtime" in _state
 
 
-def _start() -> Runtime:
+def _start() -> None:
     from jlkern.knobs import knobs
 
     installation = find()
@@ -121,18 +132,18 @@ def _start() -> Runtime:
         owner.claim_main()
     else:
         owner.claim(knobs.julia_thread == "dedicated")
-    return owner.run(_started, installation)
+    with _ctrl_c_later():
+        owner.run(_started, installation)
 
 
-def _started(installation: Installation) -> Runtime:
+def _started(installation: Installation) -> None:
     """Start Julia in this thread."""
     try:
-        with uninterrupted(), _as_before(), _variables(installation):
-            main = _import(installation)
-            module = _module(main)
-            addresses = [int(a) for a in module.addresses()]
-            versions = dict(zip(("julia", "KernelAbstractions"), map(str, module.versions()), strict=True))
-            threads = int(module.thread_count())
+        with uninterrupted():
+            with _as_before(), _variables(installation):
+                module = _module(_import(installation))
+            # a Ctrl-C comes at the end of the block: Julia runs then, and must not be started again
+            _state["runtime"] = _connected(module)
     except Exception as problem:
         text = str(problem).strip().splitlines()
         told = next((line for line in text if line.strip()), type(problem).__name__)
@@ -140,6 +151,13 @@ def _started(installation: Installation) -> Runtime:
         if "juliacall" in sys.modules or _loaded:
             _broken.append(message)
         raise EngineError(message) from problem
+
+
+def _connected(module: Any) -> Runtime:
+    """Return the functions of `runtime.jl`, once they know Python's."""
+    addresses = [int(a) for a in module.addresses()]
+    versions = dict(zip(("julia", "KernelAbstractions"), map(str, module.versions()), strict=True))
+    threads = int(module.thread_count())
     functions = {
         name: (ctypes.CFUNCTYPE if name in _LONG else ctypes.PYFUNCTYPE)(result, *kinds)(address)
         for (name, result, kinds), address in zip(_FUNCTIONS, addresses, strict=True)
@@ -175,8 +193,7 @@ def _import(installation: Installation) -> Any:
         import juliacall
     finally:
         atexit.register = register
-        for hook in _loaded:
-            owner.at_exit(hook)
+        owner.at_exit(_loaded)
     # The interpreter's last act is to let go of modules, in the main thread: Julia's objects must not die there.
     for value in vars(juliacall).values():
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
@@ -214,6 +231,36 @@ def _module(main: Any) -> Any:
     if built is None or str(getattr(built, "BUILT_FROM", "")) != image.runtime_digest():
         main.include(str(image.RUNTIME))
     return main.JlkernRuntime
+
+
+@contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """Keep a Ctrl-C in the main thread until the block, in which Julia starts, has ended.
+
+    While it starts, Julia leaves SIGINT to a thread of its own, and that breaks the start off or ends the process. The
+    system gives a signal to the oldest thread that waits for it: one that was made before.
+    """
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "sigtimedwait"):
+        yield
+        return
+    came, over = threading.Event(), threading.Event()
+
+    def take() -> None:
+        while not over.is_set():
+            if signal.sigtimedwait({signal.SIGINT}, 0.02) is not None:
+                came.set()
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    taker = threading.Thread(target=take, name="jlkern-ctrl-c", daemon=True)
+    taker.start()
+    try:
+        yield
+    finally:
+        over.set()
+        taker.join()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if came.is_set():
+            signal.raise_signal(signal.SIGINT)
 
 
 @contextmanager

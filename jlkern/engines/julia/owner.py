@@ -10,28 +10,31 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 from collections import deque
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from jlkern.errors import EngineError, WrongThreadError
+from jlkern.interrupt import uninterrupted
 
 T = TypeVar("T")
 
 
 class Owner:
-    """Who owns Julia: `ident` is the thread's, None before Julia is started and in a forked child."""
+    """Who owns Julia: `ident` is the thread's; None before the start, in a forked child, and when Julia has `ended`."""
 
-    __slots__ = ("ident", "later", "queue", "started")
+    __slots__ = ("ended", "ident", "later", "queue", "started")
 
     def __init__(self) -> None:
         self.ident: int | None = None
         self.queue: SimpleQueue[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]] | None = None
         self.started = False
+        self.ended = False
         self.later: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
 
 
@@ -49,12 +52,18 @@ def claim(dedicated: bool) -> None:
         return
     owner.queue = SimpleQueue()
     thread = threading.Thread(target=_serve, args=(owner.queue,), name="jlkern-julia", daemon=True)
-    thread.start()
+    before = threading.stack_size(0)  # Julia takes its stack for one of the system's usual size
+    try:
+        thread.start()
+    finally:
+        threading.stack_size(before)
     owner.ident = thread.ident
 
 
 def claim_main() -> None:
     """Take it that the main thread owns Julia: somebody else has started it, where that is the rule."""
+    if owner.started:
+        return
     owner.started = True
     owner.ident = threading.main_thread().ident
 
@@ -67,7 +76,7 @@ def run(function: Callable[..., T], *args: Any) -> T:
     WrongThreadError
         The owner is the main thread, and this is another.
     EngineError
-        This process was forked from one that had started Julia.
+        This process was forked from one that had started Julia, or it is about to end.
     """
     if threading.get_ident() == owner.ident:
         while owner.later:
@@ -75,6 +84,11 @@ def run(function: Callable[..., T], *args: Any) -> T:
                 waiting, its = owner.later.popleft()
                 waiting(*its)
         return function(*args)
+    if owner.ended:
+        raise EngineError(
+            "Julia has ended, since the process is about to; functions of atexit that call it must be registered after "
+            "its start"
+        )
     if owner.ident is None:
         raise EngineError(
             "Julia was started before this process was forked, and a fork of Julia does not work; "
@@ -90,10 +104,10 @@ def run(function: Callable[..., T], *args: Any) -> T:
     try:
         return future.result()
     except KeyboardInterrupt:
-        # Julia may be at work on the caller's arrays: it is let finish, as in the main thread
-        while not future.cancel() and not future.done():
-            with suppress(Exception):
-                future.exception(timeout=0.05)
+        # Julia may be at work on the caller's arrays: it is let finish, as in the main thread, whatever else comes
+        with uninterrupted():
+            if not future.cancel():
+                wait([future])
         raise
 
 
@@ -117,18 +131,24 @@ def _serve(queue: SimpleQueue[tuple[Future[Any], Callable[..., Any], tuple[Any, 
         result = None
 
 
-def at_exit(function: Callable[[], Any]) -> None:
-    """Have a function called when the process ends, in the thread that owns Julia; not in a forked child."""
+def at_exit(functions: Sequence[Callable[[], Any]]) -> None:
+    """Have functions called when the process ends, in the thread that owns Julia, which is over then.
 
-    def call() -> None:
+    Not in a forked child.
+    """
+
+    def end() -> None:
         if owner.ident is not None:
-            with suppress(EngineError, WrongThreadError):
-                run(function)
+            for function in reversed(functions):
+                with suppress(EngineError, WrongThreadError):
+                    run(function)
+            owner.ended, owner.ident = True, None
 
-    atexit.register(call)
+    atexit.register(end)
 
 
 def _after_fork() -> None:
+    owner.started = owner.started or "juliacall" in sys.modules  # half a start, or the user's own, counts as one
     owner.ident = None
     owner.queue = None
     owner.later.clear()
